@@ -95,13 +95,13 @@ def test_entry_may_be_given_as_dates():
         ({"entered": ["2020-01-01", None], "horizon": 2}, r"entered\[1\]"),
         (
             {"entered": ["2020-01-01", "31/12/2020"], "horizon": 2},
-            r"entered\[1\] must be a date, got '31/12/2020'; write dates as YYYY-MM-DD",
+            r"entered, row 2 must be a date, got '31/12/2020'; write dates as YYYY-MM-DD",
         ),
         (
             {"y": [1.0, 2, 3], "event": [1, 0, 1], "entered": ["0.5", "x", "2"], "horizon": 2},
-            r"entered\[1\] must be a number, in units of y, got 'x'",
+            r"entered, row 2 must be a number, got 'x'",
         ),
-        ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got a missing"),
+        ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got nan; fill it"),
     ],
 )
 def test_bad_times_are_refused_with_the_place(given, message):

@@ -1296,8 +1296,8 @@ FAULTS = (
     ),
     Fault(
         "missing values in the group of the last value",
-        "if self.has_missing:\n            codes[is_missing] = len(self.groups) - 1",
-        "if self.has_missing:\n            codes[is_missing] = len(self.groups) - 2",
+        "= len(self.groups) - 1 if self.has_missing",
+        "= len(self.groups) - 2 if self.has_missing",
         ("test_tables.py",),
     ),
     Fault(
@@ -1362,10 +1362,8 @@ FAULTS = (
     ),
     Fault(
         "missing values in the upper half where training had none",
-        "point_of(self.cut, present), 0, 1)\n        if self.has_missing:",
-        "point_of(self.cut, present), 0, 1)\n"
-        "            codes[is_missing] = 1\n"
-        "        if self.has_missing:",
+        "if self.has_missing else -1",
+        "if self.has_missing else 1",
         ("test_watch_groups.py",),
     ),
     Fault(

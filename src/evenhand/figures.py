@@ -240,12 +240,10 @@ def plot_groups(
     """
     rows = as_rows("records", records)
     labels = [_group_label(row) for row in rows]
-    # long names must leave room for the axis
-    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(rows)))
+    axes, places = _rows_of_groups(ax, labels)
     is_censored = "km_error" in rows[0]
     key, ends = ("km_error", "km") if is_censored else ("error", "error")
     error = column(rows, key)
-    places = np.arange(len(rows), dtype=np.float64)
     reach = whiskers(error, column(rows, f"{ends}_low"), column(rows, f"{ends}_high"))
     kinds = np.array([_group_kind(row) for row in rows])
     small = kinds == UNJUDGED
@@ -259,11 +257,8 @@ def plot_groups(
     if tolerance is not None:
         zone = f"tolerance: up to {points_in_full(tolerance)} points"
         axes.axvspan(0, tolerance, color=GREY, alpha=0.15, linewidth=0, label=zone)
-    axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")
-    # the y axis falls, so that the first group is on top
-    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
     method = "Kaplan-Meier estimates, " if is_censored else ""
@@ -333,6 +328,16 @@ def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
     axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=LEARNED, **style)
 
 
+def _rows_of_groups(ax: Axes | None, labels: list[str]) -> tuple[Axes, Floats]:
+    """Return axes with a row for each group, the first on top, and the places of the rows."""
+    # long names must leave room for the axis
+    size = (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(labels))
+    axes, places = axes_of(ax, size), np.arange(len(labels), dtype=np.float64)
+    axes.set_yticks(places, labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    return axes, places
+
+
 def _group_kind(row: Mapping[str, Any]) -> str:
     if row.get("too_small") or row.get("possible_leak"):
         return UNJUDGED
@@ -350,9 +355,6 @@ def _group_label(row: Mapping[str, Any]) -> str:
 
 
 # --- figure of predicted and observed rates of an event by a horizon
-
-ROW = 0.32
-"""Height of a group in inches."""
 
 
 def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
@@ -386,8 +388,7 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     """
     rows = as_rows("records", records)
     labels = [f"{plain_label(row.get('group'))} ({count(row['n'], 'row')})" for row in rows]
-    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + ROW * len(rows)))
-    places = np.arange(len(rows), dtype=np.float64)
+    axes, places = _rows_of_groups(ax, labels)
     predicted, observed, low, high, least, most = (
         column(rows, key) for key in ("predicted", "observed", "low", "high", "least", "most")
     )
@@ -398,9 +399,6 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     axes.errorbar(observed, places, xerr=whiskers(observed, low, high), label="observed", **style)
     style = {"color": ORANGE, "markeredgecolor": "black", "markersize": 6, "zorder": 3}
     axes.plot(predicted, places, "D", label="predicted", **style)
-    axes.set_yticks(places, labels)
-    # the y axis falls, so that the first group is on top
-    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_percent)
     axes.set_xlabel("Rate of the event by the horizon\nKaplan-Meier estimates, with 95% intervals")

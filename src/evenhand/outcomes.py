@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import OneLine, number_in_full
 from evenhand._validate import (
@@ -26,13 +26,10 @@ from evenhand._validate import (
     check_weights,
     largest_atom,
     named,
-    place_of,
     refuse_entry,
 )
 from evenhand.draws import check_person_labels
-from evenhand.tables import parse_numbers
-
-DAY = np.timedelta64(1, "D")
+from evenhand.tables import as_numbers, dates, numbers, parse_numbers
 
 __all__ = ["Rounding", "rounding_step"]
 
@@ -306,34 +303,14 @@ def _entered(entered: Any, n: int) -> Floats:
     if values.shape != (n,):
         got = f"shape {values.shape}"
         raise bad_input("entered", f"have shape ({n},), one value per time", got)
-    if values.dtype.kind in "OUS":
-        values = _read(values)
-    if values.dtype.kind == "M":
-        if np.isnat(values).any():
-            place = place_of("entered", (int(np.argmax(np.isnat(values))),))
-            raise bad_input(place, "be a date", "a missing value", "fill it")
-        values = (values - values.min()) / DAY
-    return check_finite("entered", values)
-
-
-def _read(values: NDArray[Any]) -> NDArray[Any]:
-    """Return texts and objects as dates, or as numbers if most of them are."""
-    column = pd.Series(values)
-    read: NDArray[Any]
-    read, wrong = parse_numbers(column)
-    rule, remedy = "be a number, in units of y", "correct it"
-    if 2 * wrong.sum() >= column.count():
-        rule, remedy = "be a date", "write dates as YYYY-MM-DD"
-        # days first and months first look the same, so neither is guessed
-        stamps = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
-        read = stamps.to_numpy("M8[ns]")
-        wrong = np.isnat(read) & column.notna().to_numpy()
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise bad_input(
-            place_of("entered", (first,)), rule, repr(values.tolist()[first])[:80], remedy
-        )
-    return read
+    if values.dtype.kind not in "OUM":
+        return check_finite("entered", values)
+    column, place = pd.Series(values), named("entered")
+    if 2 * parse_numbers(column)[1].sum() < column.count():
+        return check_finite("entered", numbers(column, place))
+    found = as_numbers(dates(column, place), "date")
+    refuse_entry("entered", found, np.isnan(found), "be a date", "fill it")
+    return np.asarray(found - found.min())
 
 
 # --- grids and cells of rounded outcomes (outcomes: 4.3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -23,12 +23,9 @@ from evenhand.cli.rows import (
     read_rows,
 )
 
-if TYPE_CHECKING:
-    from evenhand.audits import Audit, Comparison, Search
-
 
 def give(
-    found: Audit | Comparison,
+    found: audits.Audit | audits.Comparison,
     noun: str,
     out: Path | None,
     tables: Path | None,
@@ -54,7 +51,7 @@ def give(
         inform(f"{len(found.to_csv(tables))} tables written to {tables}")
 
 
-def judge(found: Audit) -> NoReturn:
+def judge(found: audits.Audit) -> NoReturn:
     """Print conditions that are true and conditions that cannot be evaluated, and exit."""
     failed = [one for one in found.conditions if one.is_true]
     refusals = [one.reason for one in found.conditions if one.reason]
@@ -134,7 +131,7 @@ def audit(
     if not table.is_dir():
         refuse_without_effect(context, ("workers", "skip_bad_parts"), "on one file, only on parts")
         read = read_rows(request)
-        found = audited_rows(request, read, asked).audit
+        found = audited_rows(read, asked).audit
         if read.searched is not None and grouping.features is None:
             # ids that are text are not searched, as they have too many values
             for name, why in columns_like_ids(read.searched.select_dtypes("number")):
@@ -243,7 +240,9 @@ def compare(
         raise Verdict(1 if made.is_worse else 0)
 
 
-def compared_rows(requests: Sequence[Request], names: Sequence[str], search: Search) -> Comparison:
+def compared_rows(
+    requests: Sequence[Request], names: Sequence[str], search: audits.Search
+) -> audits.Comparison:
     """Compare two forecasts of a table, in groups of columns that neither of them uses."""
     before, after = (read_rows(request) for request in requests)
     shared = before.searched
@@ -252,13 +251,11 @@ def compared_rows(requests: Sequence[Request], names: Sequence[str], search: Sea
         shared = shared[[name for name in shared.columns if name in others]]
         shared = shared if shared.shape[1] else None
     sides = []
-    for request, read, name in zip(requests, (before, after), names, strict=True):
+    for read, name in zip((before, after), names, strict=True):
         asked = {"name": name, "search": search, "random_state": 0}
         same = replace(read, groups=before.groups, searched=shared)
-        side = audited_rows(request, same, asked)
-        model = request.given.folder
-        found = audits.with_sources(
-            side.audit, command=command_line(), model=model, data=request.table
-        )
+        side = audited_rows(same, asked)
+        model, data = read.request.given.folder, read.request.table
+        found = audits.with_sources(side.audit, command=command_line(), model=model, data=data)
         sides.append(side._replace(audit=found))
     return audits.paired(sides[0], sides[1])

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -18,9 +18,6 @@ from evenhand._format import and_more
 from evenhand._validate import InputError, about, bad_input, named, short
 from evenhand.cli.output import inform
 from evenhand.cli.rooms import draws, service, store, tables
-
-if TYPE_CHECKING:
-    from evenhand.draws import KeyedDraws
 
 
 def refuse_blank(args: Sequence[str], with_value: Collection[str]) -> None:
@@ -222,7 +219,7 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def draws_of(key_file: Path | None, context: str) -> KeyedDraws | None:
+def draws_of(key_file: Path | None, context: str) -> draws.KeyedDraws | None:
     """Return the draws of a context; None without a key."""
     return None if key_file is None else draws.KeyedDraws(read_key(key_file), context)
 

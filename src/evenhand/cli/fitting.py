@@ -38,8 +38,6 @@ from evenhand.cli.rows import columns_like_ids, numbers_in, people_of, with_outc
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.forecasters import Bounds
-
 SCHEMA = "evenhand.fit/1"
 """Layout of the JSON that `fit` prints."""
 
@@ -285,7 +283,7 @@ def fit(
 
 
 def _training_rows(
-    table: Path, rows: Rows, drop: str | None, bounds: Bounds, outcome: str | None
+    table: Path, rows: Rows, drop: str | None, bounds: forecasters.Bounds, outcome: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
     """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
     named = [name for name in (rows.id, rows.person) if name is not None]
@@ -308,7 +306,7 @@ def _training_rows(
     return data, X, y, source, kind
 
 
-def _bounds(support: str) -> Bounds:
+def _bounds(support: str) -> forecasters.Bounds:
     """Read bounds such as `0:` or `0:100`."""
     try:
         low, high = (float(end) if end.strip() else None for end in support.split(":"))

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -32,14 +32,8 @@ from evenhand.cli.checks import (
 )
 from evenhand.cli.options import GroupColumns, Guarantee, Rows, Times, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
-from evenhand.cli.rooms import audits, forecasters, scale, selection, store, tables
+from evenhand.cli.rooms import audits, certificates, forecasters, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
-
-if TYPE_CHECKING:
-    from evenhand.audits import Audit
-    from evenhand.certificates import Certificate
-    from evenhand.selection import Selection
-    from evenhand.tables import GroupRule
 
 SCHEMA = "evenhand.recalibration/1"
 """Layout of the JSON that is printed."""
@@ -114,7 +108,7 @@ def recalibrate(
 
 def _groups(
     texts: Sequence[str], present: Sequence[str], outcome: Mapping[str, str], source: str
-) -> tuple[list[str], dict[str, GroupRule]]:
+) -> tuple[list[str], dict[str, tables.GroupRule]]:
     """Return the columns of groups or their rules, of which one is empty."""
     is_rule = [any(sign in text for sign in "<>=") for text in texts]
     if len(texts) > 1 and not all(is_rule):
@@ -129,7 +123,7 @@ def _groups(
 
 def _rule(
     text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
-) -> tuple[str, GroupRule]:
+) -> tuple[str, tables.GroupRule]:
     """Return the name and the rule of a group."""
     columns = list(dict.fromkeys([*present, *tables.OWN_VALUES]))
     try:
@@ -225,7 +219,7 @@ def randomize(
     if not proof.is_worth_it:
         show_result(proof.record, proof.text, as_json)
         fail(f"{read.source}: not worth its price; nothing was written", NOT_WORTH_IT)
-    _save(proof, request, read, folder, as_json, seed)
+    _save(proof, read, folder, as_json, seed)
 
 
 @dataclass(frozen=True)
@@ -253,7 +247,7 @@ class Proven:
     record: dict[str, Any]
     text: str
     is_worth_it: bool = True
-    audited: Callable[[Audit], Audit] = lambda found: found
+    audited: Callable[[audits.Audit], audits.Audit] = lambda found: found
 
 
 def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
@@ -280,15 +274,13 @@ def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int
     return Proven(given.forecaster, held, record, proof.summary())
 
 
-def _save(
-    proven: Proven, request: Request, read: Read, folder: Path, as_json: bool, seed: int
-) -> None:
+def _save(proven: Proven, read: Read, folder: Path, as_json: bool, seed: int) -> None:
     """Write a certified model with its certificate and the report of the certifying rows."""
     # packed once, so that certificate and report contain the hash of the written files
     packed = store.pack(proven.model)
-    table = request.table
+    table = read.request.table
     source = {
-        "target": request.rows.target,
+        "target": read.request.rows.target,
         "data": {
             "name": table.name,
             "sha256": store.digest(table.read_bytes()) if table.is_file() else None,
@@ -299,7 +291,7 @@ def _save(
     record = proven.record | source
     # an error in the audit must not lose the model
     store.write_model(packed, folder, record)
-    page, last = _report(proven, request, read, packed.sha256, seed)
+    page, last = _report(proven, read, packed.sha256, seed)
     if page is not None:
         store.write_model(packed, folder, record, page)
     out = folder
@@ -311,11 +303,9 @@ def _save(
     inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(out))}{key} --out FILE")
 
 
-def _report(
-    proven: Proven, request: Request, read: Read, sha256: str, seed: int
-) -> tuple[bytes | None, str]:
+def _report(proven: Proven, read: Read, sha256: str, seed: int) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
-    held = proven.held
+    held, request = proven.held, read.request
     rows = tables.take_rows(read.data, held)
     subject, X = scale.as_subject(proven.model).of(rows, read.source)
     searched = None if read.searched is None else tables.take_rows(read.searched, held)
@@ -361,7 +351,7 @@ CHOSEN = (
 
 
 def certificate_of(
-    proof: Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
+    proof: certificates.Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a certificate as JSON values; people are recorded by a salted hash only."""
     from evenhand.results import plain
@@ -380,7 +370,7 @@ def certificate_of(
     return found
 
 
-def values_of(chosen: Selection) -> dict[str, Any]:
+def values_of(chosen: selection.Selection) -> dict[str, Any]:
     """Return what was chosen as JSON values."""
     proof, found = chosen.certificate, chosen.learned_group
     events: dict[str, Any] = {}
@@ -408,7 +398,7 @@ def values_of(chosen: Selection) -> dict[str, Any]:
     }
 
 
-def event_values(proof: Certificate, mass: float) -> dict[str, Any]:
+def event_values(proof: certificates.Certificate, mass: float) -> dict[str, Any]:
     """Return a certificate of event rates as JSON values."""
     low, high = proof.bias(mass)
     return {
@@ -426,7 +416,7 @@ def event_values(proof: Certificate, mass: float) -> dict[str, Any]:
     }
 
 
-def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
+def event_bounds(proof: certificates.Certificate, mass: float) -> dict[str, Any]:
     """Return the bounds of event rates and biases in every group of a size, as JSON values."""
     assert proof.events is not None
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -13,10 +13,6 @@ from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
 from evenhand.cli.rooms import service, tables
-
-if TYPE_CHECKING:
-    from evenhand.service import RowPlaces
-    from evenhand.tables import Parts
 
 
 @with_options
@@ -184,8 +180,8 @@ def outcomes(
 
 
 def _columns(
-    parts: Parts, id_column: str, target: str, observed: str | None
-) -> tuple[list[Any], Any, list[Any] | None, RowPlaces]:
+    parts: tables.Parts, id_column: str, target: str, observed: str | None
+) -> tuple[list[Any], Any, list[Any] | None, service.RowPlaces]:
     """Return ids, outcomes and times of all rows, and where the rows are."""
     import numpy as np
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import (
         audits,
+        certificates,
         draws,
         forecast_columns,
         forecasters,

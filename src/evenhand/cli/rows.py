@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,17 +37,24 @@ from evenhand.cli.rooms import (
 from evenhand.draws import id_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
-    from evenhand.audits import Audit, AuditedRows, Note
     from evenhand.outcomes import Outcomes
-    from evenhand.scale import Subject
-    from evenhand.tables import Group, Groups, Parts
 
 
 # --- table columns named by options, and the labels of people
+
+
+def typed_table(table: Path, schema: tables.Schema, *ids: str | None) -> pd.DataFrame:
+    """Read a table, and warn of columns that look like numbers and are none.
+
+    Columns of ids are read as text: as numbers, ids such as 007 would lose their zeros.
+    """
+    text = [name for name in ids if name is not None]
+    data, remarks = tables.read_typed(table, schema=schema, text=text)
+    for remark in remarks:
+        inform(f"warning: {table.name}: {remark}")
+    return data
 
 
 def people_of(
@@ -73,7 +80,7 @@ def people_of(
 
 def with_outcomes(
     data: pd.DataFrame, target: str, drop_missing: bool, source: str
-) -> tuple[pd.DataFrame, Floats, str, list[Note]]:
+) -> tuple[pd.DataFrame, Floats, str, list[audits.Note]]:
     """Return rows and outcomes, the name of the rows in messages, and a note if some are left out.
 
     Messages then count the rows that are returned; their index has the numbers of the table.
@@ -144,7 +151,7 @@ class Given:
         The model folder; None for columns.
     """
 
-    subject: Subject
+    subject: scale.Subject
     folder: Path | None = None
 
     @classmethod
@@ -234,11 +241,6 @@ class Request:
     largest_weight: float | None = None
 
     @property
-    def texts(self) -> list[str]:
-        """Columns to read as text; ids such as 007 would lose their zeros as numbers."""
-        return [name for name in (self.rows.id, self.rows.person) if name]
-
-    @property
     def outcome(self) -> dict[str, str]:
         """Columns of the outcome, with their roles."""
         event = {} if self.times.event is None else {self.times.event: "event"}
@@ -264,6 +266,8 @@ class Read:
 
     Parameters
     ----------
+    request : Request
+        What was asked for.
     data : DataFrame of n rows
         The table, without rows that are left out; its index numbers the rows of the whole table.
     source : str
@@ -282,13 +286,14 @@ class Read:
         Columns in which groups are searched, if any.
     """
 
+    request: Request
     data: pd.DataFrame
     source: str
-    notes: list[Note]
+    notes: list[audits.Note]
     kind: OutcomeKind
     outcomes: Outcomes
     people: list[str] | None
-    groups: Groups
+    groups: tables.Groups
     searched: pd.DataFrame | None
 
 
@@ -298,12 +303,10 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     Outcomes 0 and 1 are refused where other forecasts than probabilities are to be randomized.
     """
     source, subject, rows = request.table.name, request.given.subject, request.rows
-    data, remarks = tables.read_typed(request.table, schema=subject.schema, text=request.texts)
-    for remark in remarks:
-        inform(f"warning: {source}: {remark}")
+    data = typed_table(request.table, subject.schema, rows.id, rows.person)
     event, entered = request.times.event, request.times.entered
     place = f"{source}: column {rows.target!r}"
-    notes: list[Note] = []
+    notes: list[audits.Note] = []
     # a time that is missing must not be left out: `Outcomes` names the reason
     if event is not None:
         y = tables.numbers(tables.column_of(data, rows.target, source), place)
@@ -331,7 +334,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
             person=None if rows.person is None else people,
         )
     features = data[searched] if searched else None
-    return Read(data, source, notes, kind, given, people, groups, features)
+    return Read(request, data, source, notes, kind, given, people, groups, features)
 
 
 def numbers_in(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:
@@ -339,7 +342,9 @@ def numbers_in(data: pd.DataFrame, column: str | None, source: str) -> Floats | 
     return None if column is None else tables.number_column(data, column, source=source)
 
 
-def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:
+def _memberships(
+    request: Request, data: pd.DataFrame, source: str
+) -> list[tuple[tables.Group, Floats]]:
     """Return each group whose members are known by probability, with its column."""
     import pandas as pd
 
@@ -359,8 +364,9 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     return found
 
 
-def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> AuditedRows:
+def audited_rows(read: Read, options: Mapping[str, Any]) -> audits.AuditedRows:
     """Audit rows that were read; `options` are those of `evenhand.audit`."""
+    request = read.request
     subject, X = request.given.subject.of(read.data, read.source)
     with about(read.source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
@@ -385,7 +391,7 @@ def audit_in_parts(
     options: Mapping[str, Any],
     levels: Sequence[float],
     large: Large,
-) -> Audit:
+) -> audits.Audit:
     """Audit a table that is read in blocks, in this process or on a cluster.
 
     Blocks are counted one by one, so the levels must be known before the first.
@@ -427,8 +433,8 @@ def audit_in_parts(
 
 
 def _with_keys(
-    found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
-) -> Audit:
+    found: audits.Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
+) -> audits.Audit:
     """Record contexts and keys in the provenance, for forecasts written by evenhand."""
     if request.given.folder is not None or not scale.has_sources(present):
         return found
@@ -445,7 +451,7 @@ def _with_keys(
     return found.with_rows(provenance=found.provenance | {"draws": hashes})
 
 
-def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
+def _readable_blocks(parts: tables.Parts, i: int) -> Iterator[pd.DataFrame]:
     with suppress(InputError):  # a skipped part, which was already reported
         for _, block in parts.blocks(i, ["context", "key"]):
             yield block

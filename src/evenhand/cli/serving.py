@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,16 +17,10 @@ from evenhand._validate import InputError, bad_input, short
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
 from evenhand.cli.options import Large, with_options
 from evenhand.cli.output import inform, show
-from evenhand.cli.rooms import draws, scale, service, store, tables
+from evenhand.cli.rooms import draws, forecast_columns, scale, service, store, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
-
-    from evenhand.forecast_columns import ForecastColumns
-    from evenhand.scale import Written
-    from evenhand.service import Naming, Served, Service
 
 
 # --- forecasts that `predict` adds to a decision log before it writes them
@@ -40,7 +35,7 @@ class LoggedForecasts:
 
     Parameters
     ----------
-    service : Service
+    server : Service
         The service.
     where : str
         The log, for messages.
@@ -48,7 +43,7 @@ class LoggedForecasts:
         Number of forecasts that were added, and of those that were in the log before.
     """
 
-    service: Service
+    server: service.Service
     where: str
     n_new: int = 0
     n_repeated: int = 0
@@ -56,11 +51,11 @@ class LoggedForecasts:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the model and of the groups."""
-        return tuple(self.service.schema.names)
+        return tuple(self.server.schema.names)
 
     def __call__(self, ids: Sequence[str | int], rows: pd.DataFrame) -> dict[str, Any]:
         """Log the forecasts of people; return the columns of what is logged."""
-        served = self.service.forecast_many(ids, rows)
+        served = self.server.forecast_many(ids, rows)
         n_repeated = sum(one.is_repeated for one in served)
         self.n_repeated += n_repeated
         self.n_new += len(served) - n_repeated
@@ -68,11 +63,11 @@ class LoggedForecasts:
 
     def record(self) -> dict[str, Any]:
         """Return what was logged as plain values."""
-        names = {"context": self.service.context, "model_sha256": self.service.model_sha256}
+        names = {"context": self.server.context, "model_sha256": self.server.model_sha256}
         return names | {"n_new": self.n_new, "n_repeated": self.n_repeated}
 
 
-def _values(served: Sequence[Served]) -> dict[str, Any]:
+def _values(served: Sequence[service.Served]) -> dict[str, Any]:
     """Return the columns of logged answers; an earlier answer is not computed anew.
 
     A level that an earlier answer lacks is left as it was computed.
@@ -94,7 +89,7 @@ def logged_forecasts(
     context: str,
     groups: str | None,
     keep_features: bool,
-    person: Naming,
+    person: service.Naming,
     levels: Sequence[float],
 ) -> LoggedForecasts:
     """Open the log and the context for the forecasts of a model."""
@@ -281,7 +276,10 @@ def parse_levels(listed: str) -> list[float]:
 
 
 def _inform(
-    done: Written, out: Path, recorder: LoggedForecasts | None, columns: ForecastColumns | None
+    done: scale.Written,
+    out: Path,
+    recorder: LoggedForecasts | None,
+    columns: forecast_columns.ForecastColumns | None,
 ) -> None:
     """Print a summary of what was written, and warn of repeated ids.
 
@@ -312,7 +310,7 @@ def _inform(
         inform(f"an audit reads them by --forecast {done.forecast}{times}")
 
 
-def _written(done: Written, out: Path) -> dict[str, Any]:
+def _written(done: scale.Written, out: Path) -> dict[str, Any]:
     """Return what was written as plain values."""
     shared = done.repeated
     return {

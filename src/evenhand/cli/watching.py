@@ -7,21 +7,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
-from evenhand._validate import InputError
+from evenhand._validate import InputError, about
 from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_without_effect
 from evenhand.cli.options import with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
-from evenhand.cli.rooms import report, service, store, tables
-
-if TYPE_CHECKING:
-    from evenhand.monitoring import Watch
-    from evenhand.service import LogWatch
+from evenhand.cli.rooms import monitoring, report, service, store, tables
+from evenhand.cli.rows import Given, chosen_columns, people_of, typed_table
 
 
 @with_options
@@ -115,15 +112,15 @@ def watch(
     evenhand watch log.sqlite --certificate proven --matures-after 365d --state watch.json
         --fail-if-alarm --out watch.html
     """
-    from evenhand.monitoring import Watch
-
     settings: dict[str, Any] = {
         "matures_after": matures_after,
         "tolerance": tolerance,
         "false_alarm": false_alarm,
         "period": period,
     }
-    Watch(groups=[tables.EVERYONE], **settings)  # refuses wrong settings before the log is read
+    monitoring.Watch(
+        groups=[tables.EVERYONE], **settings
+    )  # refuses wrong settings before the log is read
     inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
     check_out(out, {**inputs, "the state": state})
     if state is not None:
@@ -138,7 +135,7 @@ def watch(
         reason = "on a table, only on a decision log"
         refuse_without_effect(given, ("certificate", "state", "context"), reason)
         columns = {"target": target, "time": time, "id": id, "recorded": recorded}
-        found = _watched_table(Path(log), str(forecast), columns, listed or [], settings, until)
+        found = _watched_table(Path(log), str(forecast), columns, groups, settings, until)
         _show(found.to_dict(), out, as_json)
         alarms = found.alarms
     else:
@@ -172,10 +169,8 @@ def _watched_log(
     context: str | None,
     until: str | None,
     state: Path | None,
-) -> tuple[LogWatch, int]:
+) -> tuple[service.LogWatch, int]:
     """Return the watch over a log, and the number of its new alarms."""
-    from evenhand.monitoring import Watch
-
     before = None if state is None else service.WatchState.read(state)
     decisions = service.open_log(log, create=False)
     about = {} if certificate is None else store.read_certificate(certificate)
@@ -190,7 +185,7 @@ def _watched_log(
     settings["groups"] = chosen.group_columns(
         listed, decisions.source, with_everyone=certificate is None
     )
-    found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
+    found = service.LogWatch(decisions, chosen, monitoring.Watch(certificate, **settings), before)
     return found, len(found.update(until))
 
 
@@ -198,51 +193,36 @@ def _watched_table(
     path: Path,
     forecast: str,
     columns: Mapping[str, str | None],
-    groups: list[str],
+    groups: str | None,
     settings: dict[str, Any],
     until: str | None,
-) -> Watch:
+) -> monitoring.Watch:
     """Return the watch over the forecasts and outcomes of a table."""
-    import numpy as np
-
-    from evenhand._validate import about, check_column
-    from evenhand.cli.rows import Given
-    from evenhand.monitoring import Watch, rows_of_forecast
-    from evenhand.tables import EVERYONE
-
     given = Given.of(forecast)
     subject, source = given.subject, path.name
     if getattr(given.forecaster, "alpha", None) is not None:
         raise InputError(f"{forecast} is randomized: its forecasts are watched in a decision log")
-    text = [name for name in [columns["id"]] if name is not None]
-    data, remarks = tables.read_typed(path, schema=subject.schema, text=text)
-    for remark in remarks:
-        inform(f"warning: {source}: {remark}")
+    wanted = {name: column for name, column in columns.items() if column is not None}
+    data = typed_table(path, subject.schema, columns["id"])
     # what matures later may still have its outcome
     end = datetime.now(UTC) if until is None and settings["matures_after"] else until
-    wanted = {name: column for name, column in columns.items() if column is not None}
     found = {name: tables.column_of(data, column, source) for name, column in wanted.items()}
-    for name in groups:
-        check_column(name, list(data.columns), source)
+    target = wanted["target"]
+    named = chosen_columns("--groups", groups, {target: "target"}, list(data.columns), source)
     # outcomes of one person are dependent, and repeats of them look like evidence
-    for name in text:
-        ids = tables.id_column(data, name, source=source)
-        tables.refuse_repeated(ids, name, source=source)
-    missing = found.pop("target").isna().to_numpy()
-    y = np.full(len(data), np.nan)
-    y[~missing] = tables.number_column(data[~missing], wanted["target"], source=source)
-    X = data if given.folder is None else data[subject.columns(data.columns, source)]
+    people_of(data, columns["id"], None, target, source)
+    y = tables.numbers(found.pop("target"), f"{source}: column {target!r}")
     with about(source):
-        made = rows_of_forecast(
-            given.forecaster.forecast(X),
+        made = monitoring.rows_of_forecast(
+            given.forecaster.forecast(data[subject.columns(data.columns, source)]),
             y,
-            groups=data[groups],
+            groups=data[named],
             matures_after=settings["matures_after"],
             until=end,
             **found,
         )
     level = made.columns.columns[-1]
-    watch = Watch(groups=[EVERYONE, *groups, level], **settings)
+    watch = monitoring.Watch(groups=[tables.EVERYONE, *named, level], **settings)
     watch.update(made, until=end)
     return watch
 
@@ -258,7 +238,7 @@ def _show(values: dict[str, Any], out: Path | None, as_json: bool) -> None:
     show_result(values, report.watch_text(values), as_json)
 
 
-def _inform(found: LogWatch, n_new: int, notes: Sequence[str]) -> None:
+def _inform(found: service.LogWatch, n_new: int, notes: Sequence[str]) -> None:
     """Print what the text of a watch does not have: what was verified, and what is new."""
     verified = found.verified
     last = "" if verified.head is None else f"; last: {verified.head}"

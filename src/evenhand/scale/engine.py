@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from evenhand._progress import part_progress
+from evenhand._progress import progress
 from evenhand._validate import InputError, check_count, require_extra
 from evenhand.tables import Parts, Schema, cells_of_text, cells_of_type, found_columns
 
@@ -115,18 +115,27 @@ def over_parts(
     """
     chosen = list(range(len(parts)) if numbers is None else numbers)
     rows = [parts.counts[i] for i in chosen]
-    total = None if None in rows else sum(filter(None, rows))
-    with part_progress(description, len(chosen), total, enabled=verbose) as advance:
+    by_rows = None not in rows
+    total = sum(filter(None, rows)) if by_rows else len(chosen)
+    done = 0
+    with progress(description, total, enabled=verbose) as show:
+
+        def advance(n: int) -> None:
+            nonlocal done
+            done += n
+            show(done, "rows" if by_rows else "parts")
+
         attempts: Generator[tuple[int, Any]]
         if client is None:
-            here = replace(parts, advance=lambda rows: advance(rows, 0))
+            here = replace(parts, advance=advance) if by_rows else parts
             attempts = ((i, _attempt(work, (shared, here), i)) for i in chosen)
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
         with closing(attempts):  # an error cancels all other tasks at once
             for i, result in attempts:
-                # in this process blocks have already reported their rows
-                advance(0 if client is None else parts.counts[i] or 0, 1)
+                if client is not None or not by_rows:
+                    # in this process blocks have already reported their rows
+                    advance(parts.counts[i] or 0 if by_rows else 1)
                 if not isinstance(result, InputError):
                     yield i, result
                 elif skipped is None:

@@ -50,6 +50,7 @@ from evenhand.tables.values import (
     as_pandas,
     as_table,
     column_of,
+    dates,
     id_column,
     is_text,
     kind_of,

@@ -450,16 +450,12 @@ class Partition:
 
     def codes(self, values: pd.Series[Any]) -> Ints:
         """Return the index in `groups` of each row's group; -1 for a value without a group."""
-        is_missing = missing(values)
+        place = f"column {self.column!r}"
         if self.cut is None:
-            codes = codes_of(values, self.values, f"column {self.column!r}")
+            codes = codes_of(values, self.values, place)
         else:
-            codes = np.full(len(values), -1, dtype=np.intp)
-            # missing values are in neither half, so they are not compared
-            present = comparable(values[~is_missing])
-            codes[~is_missing] = np.where(present <= point_of(self.cut, present), 0, 1)
-        if self.has_missing:
-            codes[is_missing] = len(self.groups) - 1
+            codes = np.where(_meets(values, self.groups[0], place), 0, 1)
+        codes[missing(values)] = len(self.groups) - 1 if self.has_missing else -1
         return codes
 
     def masks(self, values: pd.Series[Any]) -> Groups:

@@ -443,7 +443,7 @@ def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = N
     else:
         text = values if is_text(values) else values.where(missing(values), "?").astype(object)
         found, wrong = text_dates(text)
-        refuse_row(wrong, values, place, "be a date", REMEDY, start)
+        refuse_row(wrong, values, place, "be a date", "write dates as YYYY-MM-DD", start)
     return found if dtype is None else _dates_as(found, values, place, start, dtype)
 
 
