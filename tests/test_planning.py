@@ -48,10 +48,10 @@ def test_the_rows_suffice_in_nine_of_ten_samples(error, mass, link):
 
 
 def test_what_the_smallest_alpha_does_not_certify_is_refused(monkeypatch):
-    monkeypatch.setattr("evenhand.selection.plans.NUMBERS", (100, 2000))
+    monkeypatch.setattr("evenhand.selection.target.NUMBERS", (100, 2000))
     limit = Entropic(LEAST_ALPHA).group_error(0.2)
     for error in (0.9 * limit, limit + 1e-9):
-        refused("with 2,000 rows: the smallest alpha", plan, error, rows=[100])
+        refused("the smallest alpha of the search", plan, error, rows=[100])
 
 
 @pytest.mark.parametrize("n", [1, 2, 177])

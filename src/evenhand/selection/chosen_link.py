@@ -35,7 +35,7 @@ from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
     Target,
-    enough_rows,
+    fewest_rows,
     largest_alpha,
     least_alpha,
     mean_width,
@@ -517,7 +517,7 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
         return proof.group_error(mass)
 
     limit = max(MOST_ROWS, 2 * n)
-    enough = enough_rows(lambda rows: error_at(rows, LEAST_ALPHA) <= most, n, limit)
+    enough = fewest_rows(lambda rows: error_at(rows, LEAST_ALPHA) <= most, n, limit)
     if enough is None:
         remedy = (
             "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"

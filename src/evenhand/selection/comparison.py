@@ -194,8 +194,7 @@ class HeldOutScores:
         """Return the CRPS of each compared person, averaged over draws; NaN for times."""
         if self.outcomes.are_times:
             return np.full(self.compared.size, np.nan)
-        each = crps(part, self.y[self.compared])
-        return np.asarray(each.reshape(self.compared.size, -1).mean(axis=-1))
+        return crps(part, self.y[self.compared])
 
     def line(
         self, name: str, forecast: Forecast, cells: Floats | Cells | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,8 +28,10 @@ from evenhand.search import MIN_SIZE
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
+    NUMBERS,
     TOLERANCE,
     Target,
+    fewest_rows,
     largest_alpha,
     least_alpha,
     right_coverage,
@@ -93,42 +94,25 @@ def _tails(n: int, mass: float, confidence: float) -> tuple[Floats, Floats, Floa
     return (ranks - 0.5) / n, weights, np.array([rising[:, low], 1 - rising[:, high]])
 
 
-# --- number of rows with which a guarantee can be certified
-
-MOST_ROWS = 10_000_000
-"""Largest number of rows that is considered."""
-
-NUMBERS: tuple[int, ...] = (
-    *range(1, 1000),
-    *(digits * 10**power for power in range(1, 5) for digits in range(100, 1000)),
-    MOST_ROWS,
-)
-"""Numbers of at most three digits, other than 0."""
-
-
 def _rows_needed(target: Target, family: Link) -> int:
     """Return the fewest rows, to three digits, that certify an error with any link of the search.
 
-    Raises InputError if `MOST_ROWS` are too few.
+    Raises InputError if no number of rows is enough.
     """
     link = type(family)(LEAST_ALPHA)
     most, mass = target.most, target.group_mass
     limit = link.group_error(mass)
-    place = len(NUMBERS)
+    found = None
     if limit < most:
-
-        def is_enough(n: int) -> bool:
-            return reached_error(n, link, mass, target.confidence) <= most
-
-        place = bisect_left(NUMBERS, True, key=is_enough)
-    if place == len(NUMBERS):
+        found = fewest_rows(lambda n: reached_error(n, link, mass, target.confidence) <= most)
+    if found is None:
         raise InputError(
             f"a group error of at most {points_in_full(most)} points in groups of {in_full(mass)}"
             f" of people cannot be certified with {NUMBERS[-1]:,} rows: the smallest alpha of the"
             f" search, {LEAST_ALPHA:g}, has a group error of {number(limit, 'up')} for a calibrated"
             " model and any number of rows; allow a larger error"
         )
-    return NUMBERS[place]
+    return found
 
 
 def unlimited_link(target: Target, family: Link) -> Link:
@@ -406,8 +390,8 @@ def plan(
     (0.026, 0.039)
     """
     numbers = sorted({check_count("rows", one) for one in np.atleast_1d(rows).tolist()})
-    if numbers[-1:] > [MOST_ROWS]:
-        raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
+    if numbers[-1:] > [NUMBERS[-1]]:
+        raise bad_input("rows", f"be at most {NUMBERS[-1]:,}", f"{numbers[-1]:,}")
     check_count("n_groups", n_groups)
     if goal is max_wider is max_price is None:
         variance = None if rate is None else check_fraction("rate", rate) * (1 - rate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -186,19 +187,21 @@ def _search_alpha(bound_at: Callable[[float], float], target: float, most: float
     return max(float(expit(low)), LEAST_ALPHA)
 
 
-def enough_rows(is_enough: Callable[[int], bool], n: int, most: int) -> int | None:
-    """Return the smallest sufficient number of rows above `n`, to 5%; None if `most` is too few."""
-    few = n
-    enough = min(4 * n, most)
-    while not is_enough(enough):
-        if enough == most:
-            return None
-        few = enough
-        enough = min(4 * enough, most)
-    while enough - few > max(1, few // 20):
-        middle = (few + enough) // 2
-        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
-    return enough
+# --- number of rows with which a guarantee can be certified
+
+NUMBERS: tuple[int, ...] = (
+    *range(1, 1000),
+    *(digits * 10**power for power in range(1, 5) for digits in range(100, 1000)),
+    10_000_000,
+)
+"""Numbers of at most three digits, other than 0, up to the largest number of rows of a plan."""
+
+
+def fewest_rows(is_enough: Callable[[int], bool], above: int = 0, most: int = 0) -> int | None:
+    """Return the fewest rows, to three digits, that are enough; None if `most` are too few."""
+    numbers = [n for n in NUMBERS if above < n <= (most or NUMBERS[-1])]
+    place = bisect_left(numbers, True, key=is_enough)
+    return numbers[place] if place < len(numbers) else None
 
 
 # --- links over a calibrated base: width and coverage
