@@ -155,7 +155,7 @@ FAULTS = (
     ),
     Fault(
         "a tested target quoted for smaller groups too",
-        "return mass / self.ratio >= self.choice.mass * (1 - 1e-12)",
+        "return size >= self.choice.mass * (1 - 1e-12)",
         "return mass / self.ratio <= self.choice.mass * (1 - 1e-12)",
         ("test_selection.py",),
     ),

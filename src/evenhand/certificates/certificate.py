@@ -341,11 +341,10 @@ class Certificate(Summarized):
         InputError
             For 0/1 outcomes, of which no data can prove it; see `bias` and `event_rate`.
         """
-        check_fraction("mass", mass, high_open=False)
+        size = self._size(mass)
         self._refuse_events("group_error")
         if self.choice.rule == "tested":
-            return self.choice.error if self._is_tested(mass) else WORST
-        size = mass / self.ratio
+            return self.choice.error if self._is_tested(size) else WORST
         if self._bounds is not None:
             return self._bounds(size)
         own = self.own
@@ -363,9 +362,13 @@ class Certificate(Summarized):
         rest = (overall + (1 - size) * self._band.cvar(1 - size)) / size
         return min(self._band.cvar(size), rest, WORST)
 
-    def _is_tested(self, mass: float) -> bool:
+    def _size(self, mass: float) -> float:
+        """Check a group size; return the size among the certified people that has its bounds."""
+        return check_fraction("mass", mass, high_open=False) / self.ratio
+
+    def _is_tested(self, size: float) -> bool:
         """Whether a group is at least as large as the tested ones, whose bound larger ones have."""
-        return mass / self.ratio >= self.choice.mass * (1 - 1e-12)
+        return size >= self.choice.mass * (1 - 1e-12)
 
     @cached_property
     def _band(self) -> SurvivalBand:
@@ -414,11 +417,10 @@ class Certificate(Summarized):
             The coverage of every such group lies between them.
         """
         check_fraction("level", level)
-        check_fraction("mass", mass, high_open=False)
+        size = self._size(mass)
         self._refuse_events("coverage")
         if self.choice.rule == "tested":  # coverage was not tested
             return 0.0, 1.0
-        size = mass / self.ratio
         if self.link is not None and self._link_bounds is not None:
             return self._link_bounds.coverage(self.link, level, size)
         missed, n = self.own.missed(level), self.own.n_people
@@ -458,9 +460,8 @@ class Certificate(Summarized):
         By increasing level; empty if there is no such forecaster, or it is not known what its
         intervals cover.
         """
-        check_fraction("mass", mass, high_open=False)
-        part = self.off_atom or self.everyone
-        return () if part is None else part.floors(mass, mass / self.ratio, self.confidence)
+        size, part = self._size(mass), self.off_atom or self.everyone
+        return () if part is None else part.floors(mass, size, self.confidence)
 
     # --- the event of 0/1 forecasts
 
@@ -478,7 +479,7 @@ class Certificate(Summarized):
         mass : float
             Smallest share of all people in the group, 0 < mass <= 1.
         """
-        size = check_fraction("mass", mass, high_open=False) / self.ratio
+        size = self._size(mass)
         if below is not None and above is None:
             share = self._event_bands[0].at(np.array(check_fraction("below", below)))
             return min(float(share) / size, 1.0)
@@ -493,7 +494,7 @@ class Certificate(Summarized):
 
         In rate points, between -1 and 1; both hold jointly.
         """
-        size = check_fraction("mass", mass, high_open=False) / self.ratio
+        size = self._size(mass)
         above, below = self._excess
         return 1 - below.cvar(size), above.cvar(size) - 1
 
@@ -687,21 +688,21 @@ class Certificate(Summarized):
         mass : float
             Smallest share of people in the group, 0 < mass <= 1.
         """
-        check_fraction("mass", mass, high_open=False)
+        size = self._size(mass)
         if self._is_event:
             low, high = self.bias(mass)
             return Promise.of_bias(low, high, mass, self.confidence)
         if (why := self._unpromised()) is not None:
             raise InputError(f"nothing is promised that served forecasts can show: {why}")
         is_tested = self.choice.rule == "tested"
-        if is_tested and not self._is_tested(mass):
+        if is_tested and not self._is_tested(size):
             rule = f"be at least {self.choice.mass * self.ratio:g}, the tested group size"
             raise bad_input("mass", rule, mass)
         if not is_tested and self._bounds is None:
-            target = self._worst_mean(self._known_gaps(), mass / self.ratio, 1.0, self.confidence)
+            target = self._worst_mean(self._known_gaps(), size, 1.0, self.confidence)
             return Promise("gap", mass, target, self.confidence)
         bounds = None if is_tested else self._link_bounds
-        envelope = None if bounds is None else Envelope.of(bounds.bands, mass / self.ratio)
+        envelope = None if bounds is None else Envelope.of(bounds.bands, size)
         error = self.group_error(mass)
         return Promise("mean_pit", mass, error, self.confidence, self.link, envelope, self.at)
 

@@ -61,17 +61,18 @@ def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> 
     floats: Floats = _one_per_time(name, as_floats(name, values), n)
     if known is not None:
         floats = np.where(known, floats, np.nan)
-        lacks = np.flatnonzero(known & np.isnan(floats))
-        if lacks.size:
-            raise InputError(
-                f"{name}[{lacks[0]}] is missing, but the outcome of this row is known; set known to"
-                " False"
-            )
+        why = ", but the outcome of this row is known; set known to False"
+        _refuse_missing(name, known & np.isnan(floats), why)
     low, high = LIMITS[name.partition("[")[0]]
     is_out = (floats <= low) | (floats >= high) if name == "r" else (floats < low) | (floats > high)
     rule = f"lie {'strictly ' if name == 'r' else ''}between {low:g} and {high:g}"
     refuse_entry(name, floats, is_out, rule)
     return floats
+
+
+def _refuse_missing(name: str, lacks: Mask, why: str) -> None:
+    if lacks.any():
+        raise InputError(f"{name}[{np.argmax(lacks)}] is missing{why}")
 
 
 def _one_per_time(name: str, values: Any, n: int) -> Any:
@@ -179,9 +180,8 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
         reason = str(error).partition(",")[0]
         raise bad_input(name, "contain dates in ISO format", reason) from error
     times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
-    if not allow_missing and np.isnat(times).any():
-        row = int(np.argmax(np.isnat(times)))
-        raise InputError(f"{name}[{row}] is missing; give each row its time")
+    if not allow_missing:
+        _refuse_missing(name, np.isnat(times), "; give each row its time")
     return times
 
 
@@ -436,10 +436,8 @@ def _outcomes(
     y = check_numbers("outcome", outcome, n)
     p = check_numbers("probability", probability, n)
     known = ~np.isnan(y)
-    wrong = np.flatnonzero(known & ~np.isin(y, (0.0, 1.0)))
-    if wrong.size:
-        row = int(wrong[0])
-        raise bad_input(f"outcome[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
+    is_wrong = known & ~np.isin(y, (0.0, 1.0))
+    refuse_entry("outcome", y, is_wrong, "be 0 or 1", "code the event as 1")
     # outcomes 0 fill [0, 1 - p] and outcomes 1 fill [1 - p, 1]
     return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
 
@@ -481,9 +479,7 @@ def _base(cells: Cells, r: Floats | None, link: Link, known: Mask) -> Cells:
     """Return the base PIT cells `u = K(c; r)` of served PITs c (outcomes: 6)."""
     if r is None:
         raise InputError("a link needs the draws of the forecasts; give r as well")
-    lacks = np.flatnonzero(known & np.isnan(r))
-    if lacks.size:
-        raise InputError(f"r[{int(lacks[0])}] is missing, but the link needs the draw of each row")
+    _refuse_missing("r", known & np.isnan(r), ", but the link needs the draw of each row")
     low, high = (np.full(known.size, np.nan) for _ in cells)
     low[known], high[known] = (link.cdf(end[known], r[known]) for end in cells)
     return low, high

@@ -104,8 +104,7 @@ def _has_density(outcomes: Floats) -> bool:
 
 def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:
     """Return the shares of values of a count, for n people."""
-    counts = np.zeros(support.size)
-    np.add.at(counts, np.searchsorted(support, outcomes), 1.0)
+    counts = np.bincount(np.searchsorted(support, outcomes), minlength=support.size)
     # half an occurrence for each value: those of the held-out rows have a finite score
     shares = (counts + 0.5) / (outcomes.size + support.size / 2)
     return Forecast.from_pmf(support, np.broadcast_to(shares, (n, support.size)))

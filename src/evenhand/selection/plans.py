@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import bdtrik, ndtri
 
-from evenhand._format import Summarized, in_full, number, one_line, points_in_full
+from evenhand._format import OneLine, Summarized, in_full, number, points_in_full
 from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
 from evenhand.audits import POWER, detectable_error
 from evenhand.calibration import CDFBands, error_interval, local_levels
@@ -265,7 +265,7 @@ class PlannedError:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Summarized):
+class Plan(OneLine, Summarized):
     """What an audit finds or, with a target, what a guarantee costs, before there are any rows.
 
     Parameters
@@ -313,19 +313,6 @@ class Plan(Summarized):
             "rate": self.rate,
             "detectable": [asdict(one) for one in self.detectable],
         }
-
-    def __repr__(self) -> str:
-        target = self.target
-        if target is None:
-            return one_line(self, n_groups=self.n_groups, rate=self.rate)
-        return one_line(
-            self,
-            **{target.given: target.most},
-            group_mass=target.group_mass,
-            confidence=target.confidence,
-            link=self.link,
-            rows_needed=self.rows_needed,
-        )
 
 
 def plan(
