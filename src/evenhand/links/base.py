@@ -216,6 +216,9 @@ class MeanPITTable:
 TINY = 1e-300
 """Lower limit of probabilities in logarithms; products with it do not underflow."""
 
+NEGLIGIBLE = 1e-12
+"""Below this kappa the link is the identity: its density differs from 1 by less than kappa."""
+
 LEAST_DRAW = 1e-12
 """Smallest distance from 0 and 1 of the draws in integrals."""
 
@@ -245,29 +248,29 @@ class Link(ABC):
 
     def __init__(self, alpha: float = 0.1) -> None:
         self.alpha = check_fraction("alpha", alpha, high_open=False)
-        self._solve()
-
-    @abstractmethod
-    def _solve(self) -> None:
-        """Compute the link's own parameter from `self.alpha`, and the tables for evaluation."""
+        # at a mean error of all links that is equal at equal alpha, the Laplace link has this kappa
+        self.sharpness = (1 - self.alpha) / self.alpha
+        self.is_identity = self.sharpness < NEGLIGIBLE
+        if not self.is_identity:
+            self._solve()
 
     @property
-    @abstractmethod
     def mean_error(self) -> float:
         """Mean pathwise error `E|C - R|` over a calibrated base, from 0 to 1/3 at alpha = 1."""
+        return laplace_mean_error(self.sharpness)
 
     @property
-    @abstractmethod
     def price(self) -> float:
         """Excess log score in nats over a calibrated base, `E_r KL(K(.; r) || Uniform)`."""
+        return 0.0 if self.is_identity else self._price()
 
-    @abstractmethod
     def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         """Log K(c; r) from log c, for c <= 1/2."""
+        return log_c + np.zeros(np.shape(r)) if self.is_identity else self._log_cdf(log_c, r)
 
-    @abstractmethod
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         """Log H(u; r) from log u, for u <= 1/2."""
+        return log_u + np.zeros(np.shape(r)) if self.is_identity else self._log_ppf(log_u, r)
 
     def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         """`H(u; r)` from log u, for u <= 1/2, and `1 - H` where `far`.
@@ -275,12 +278,35 @@ class Link(ABC):
         Faster than `log_ppf_lower`, which returns logarithms; probabilities below the smallest
         float are 0.
         """
+        if not self.is_identity:
+            return self._ppf(log_u, r, far)
         log_h = self.log_ppf_lower(log_u, r)
         return np.where(far, -np.expm1(log_h), np.exp(log_h))
 
-    @abstractmethod
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         """Log k(c; r) from log c, for c <= 1/2."""
+        return np.zeros(np.shape(log_c + r)) if self.is_identity else self._log_pdf(log_c, r)
+
+    # what a family defines, for links that are not the identity
+
+    @abstractmethod
+    def _solve(self) -> None:
+        """Compute the link's own parameter from `self.alpha`, and the tables for evaluation."""
+
+    @abstractmethod
+    def _price(self) -> float: ...
+
+    @abstractmethod
+    def _log_cdf(self, log_c: Floats, r: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _log_ppf(self, log_u: Floats, r: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats: ...
+
+    @abstractmethod
+    def _log_pdf(self, log_c: Floats, r: Floats) -> Floats: ...
 
     def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
         """`K(c; r)`: probability that the base's PIT is at most `c`, given the draw `r`."""
@@ -310,7 +336,7 @@ class Link(ABC):
         values = _unit(u, 0.5)[0]
         # err(u) = err(1 - u): in the lower half all people share one quadrature rule
         low = np.minimum(values, 1 - values).ravel()
-        if self.alpha == 1:
+        if self.is_identity:
             return np.reshape((low**2 + (1 - low) ** 2) / 2, values.shape)
         # the integrand has layers of width about the mean error at both ends, and a kink where
         # H(u; r) = r
@@ -367,7 +393,7 @@ class Link(ABC):
         array([0.228, 0.317, 0.5  ])
         """
         values = _unit(u, 0.5)[0]
-        if self.alpha == 1:
+        if self.is_identity:
             return np.array(values)
         low = self._mean_pit_lower(np.minimum(values, 1 - values))
         return np.where(values > 0.5, 1 - low, low)
@@ -382,7 +408,7 @@ class Link(ABC):
         array([0. , 0.5])
         """
         values = _unit(u, 0.5)[0]
-        if self.alpha == 1:
+        if self.is_identity:
             return np.asarray(values**2 / 2)
         low = self._mean_pit_integral_lower(np.minimum(values, 1 - values))
         return np.where(values > 0.5, values - 0.5 + low, low)
@@ -511,7 +537,7 @@ class Link(ABC):
     def _reflected(
         self, lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats
     ) -> Floats:
-        if self.alpha == 1:  # the identity, without the rounding error of exp(log(u))
+        if self.is_identity:  # without the rounding error of exp(log(u))
             return np.array(value)
         upper = value > 0.5
         with np.errstate(divide="ignore"):

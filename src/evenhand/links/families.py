@@ -57,19 +57,13 @@ class Laplace(Link):
 
     name: ClassVar[str] = "laplace"
 
+    kappa: float = 0.0
+
     def _solve(self) -> None:
-        self.kappa = (1 - self.alpha) / self.alpha
+        self.kappa = self.sharpness
 
-    @property
-    def mean_error(self) -> float:
-        """Mean pathwise error over a calibrated base, `L'(kappa)`."""
-        return laplace_mean_error(self.kappa)
-
-    @property
-    def price(self) -> float:
-        """Price in nats: `L(kappa) - kappa * mean_error`, `L = -integral log Z_t dt`."""
-        if self.kappa == 0:
-            return 0.0
+    def _price(self) -> float:
+        # L(kappa) - kappa * mean_error, with L = -integral log Z_t dt and the mean error L'(kappa)
         t, w = half_unit_rule(self.kappa)
         log_z = np.log(_normalizer(self.kappa, t) / self.kappa)
         return float(max(-2 * (w * log_z).sum() - self.kappa * self.mean_error, 0.0))
@@ -78,7 +72,7 @@ class Laplace(Link):
     def calibration_error(self) -> float:
         """W1 distance from uniform of the randomized PITs over a calibrated base, 0 to 0.014."""
         kappa = self.kappa
-        if kappa == 0:
+        if self.is_identity:
             return 0.0
         # P(C <= c) - c has one sign on each side of 1/2: by symmetry the distance is twice
         # 1/8 - E(1/2 - C)^+, the mean over draws r and 1 - r with r <= 1/2
@@ -91,10 +85,8 @@ class Laplace(Link):
         mean = (weights * (below + (rest + beyond) / kappa) / _normalizer(kappa, r)).sum()
         return float(2 * abs(0.125 - mean))
 
-    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+    def _log_cdf(self, log_c: Floats, r: Floats) -> Floats:
         kappa = self.kappa
-        if kappa == 0:
-            return log_c + np.zeros(np.shape(r))
         c = np.exp(log_c)
         log_d = np.log(_normalizer(kappa, r))
         below = np.minimum(c, r)
@@ -104,10 +96,8 @@ class Laplace(Link):
         high = np.log(-np.expm1(-kappa * r) - np.expm1(-kappa * above)) - log_d
         return np.where(c <= r, low, high)
 
-    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+    def _log_ppf(self, log_u: Floats, r: Floats) -> Floats:
         kappa = self.kappa
-        if kappa == 0:
-            return log_u + np.zeros(np.shape(r))
         log_d = np.log(_normalizer(kappa, r))
         # near r = 1 the two logarithms are nearly equal, and rounding could make log u* positive
         log_turn = np.minimum(np.log(-np.expm1(-kappa * r)) - log_d, 0.0)
@@ -118,10 +108,8 @@ class Laplace(Link):
         high = r - np.logaddexp(-kappa * (1 - r), log_d + log_v) / kappa
         return np.where(log_u <= log_turn, np.minimum(low, np.log(r)), np.log(np.maximum(high, r)))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
+    def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         kappa = self.kappa
-        if kappa == 0:
-            return super().ppf_lower(log_u, r, far)
         scaled = kappa * r
         below = -np.expm1(-scaled)
         above = -np.expm1(scaled - kappa)
@@ -133,9 +121,7 @@ class Laplace(Link):
         h = np.where(rest >= 0, np.minimum(low, r), np.maximum(high, r))
         return np.asarray(np.subtract(1.0, h, out=h, where=far))
 
-    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
-        if self.kappa == 0:
-            return np.zeros(np.broadcast_shapes(log_c.shape, r.shape))
+    def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         log_z = np.log(_normalizer(self.kappa, r)) - np.log(self.kappa)
         return np.asarray(-self.kappa * np.abs(np.exp(log_c) - r) - log_z)
 
@@ -174,38 +160,32 @@ class Gaussian(Link):
 
     name: ClassVar[str] = "gaussian"
 
+    rho: float = 0.0
+    _rest: float = 1.0
+
     def _solve(self) -> None:
-        self._error = laplace_mean_error((1 - self.alpha) / self.alpha)
+        error = self.mean_error
         # rho = 2 cos(pi e) - 1, in a form in which 1 - rho^2 keeps its digits as rho -> 1
-        cosine = float(np.cos(np.pi * self._error))
-        self._rest = float(np.sin(np.pi * self._error / 2) * np.sqrt(8 * cosine))
-        self.rho = 0.0 if self._error >= 1 / 3 else max(2 * cosine - 1, 0.0)
-        if self.rho == 0:
-            self._rest = 1.0
+        cosine = float(np.cos(np.pi * error))
+        self._rest = float(np.sin(np.pi * error / 2) * np.sqrt(8 * cosine))
+        self.rho = max(2 * cosine - 1, 0.0)
 
-    @property
-    def mean_error(self) -> float:
-        """Mean pathwise error over a calibrated base."""
-        return self._error
+    def _price(self) -> float:
+        return -float(np.log(self._rest))
 
-    @property
-    def price(self) -> float:
-        """Price in nats, `-log(1 - rho^2) / 2`."""
-        return -float(np.log(self._rest)) + 0.0
-
-    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+    def _log_cdf(self, log_c: Floats, r: Floats) -> Floats:
         return np.asarray(
             special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest)
         )
 
-    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+    def _log_ppf(self, log_u: Floats, r: Floats) -> Floats:
         return np.asarray(special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r)))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
+    def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         score = np.asarray(self._rest * _score(log_u) + self.rho * _draw_score(r))
         return np.asarray(special.ndtr(np.negative(score, out=score, where=far)))
 
-    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+    def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         z = _score(log_c)
         t = _draw_score(r)
         # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, expanded so that large scores do not
@@ -243,9 +223,6 @@ def _draw_score(r: Floats) -> Floats:
 
 Function = Callable[[Floats], Floats]
 
-NEGLIGIBLE = 1e-12
-"""Below this kappa the link is the identity: its density differs from 1 by less than kappa."""
-
 
 class Entropic(Link):
     """Link with density `a(c) a(r) exp(-kappa |c - r|)` and both marginals uniform.
@@ -269,28 +246,23 @@ class Entropic(Link):
 
     name: ClassVar[str] = "entropic"
 
+    kappa: float = 0.0
+
     def _solve(self) -> None:
-        # all links have the same mean error at the same alpha: that of the Laplace link
-        sharpness = (1 - self.alpha) / self.alpha
-        self._potential = (
-            None if sharpness < NEGLIGIBLE else _potential_with(laplace_mean_error(sharpness))
-        )
-        self.kappa = 0.0 if self._potential is None else self._potential.kappa
+        self._potential = _potential_with(laplace_mean_error(self.sharpness))
+        self.kappa = self._potential.kappa
 
     @property
     def mean_error(self) -> float:
         """Mean pathwise error over a calibrated base."""
-        return 1 / 3 if self._potential is None else self._potential.mean_error
+        return 1 / 3 if self.is_identity else self._potential.mean_error
 
-    @property
-    def price(self) -> float:
-        """Price in nats: the mutual information of the draw and the PIT."""
-        return 0.0 if self._potential is None else self._potential.price
+    def _price(self) -> float:
+        # the mutual information of the draw and the PIT
+        return self._potential.price
 
-    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+    def _log_cdf(self, log_c: Floats, r: Floats) -> Floats:
         potential = self._potential
-        if potential is None:
-            return log_c + np.zeros(np.shape(r))
         s = np.exp(log_c) * self.kappa
         t = r * self.kappa
         # for c > r by reflection, 1 - K(c; r) = K(1 - c; 1 - r), with lengths measured from the
@@ -303,18 +275,14 @@ class Entropic(Link):
         log_tail = log_mass - np.where(is_low, t, self.kappa - t) - potential.log_2g(t)
         return np.where(is_low, log_tail, _log1m(np.exp(log_tail)))
 
-    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
-        if self._potential is None:
-            return log_u + np.zeros(np.shape(r))
+    def _log_ppf(self, log_u: Floats, r: Floats) -> Floats:
         t, is_low, log_mass = self._log_mass_of(log_u, r)
         log_s = self._potential.log_length(log_mass)
         low = np.minimum(log_s, np.log(t))
         high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
         return np.asarray(np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
-        if self._potential is None:
-            return super().ppf_lower(log_u, r, far)
+    def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         t, is_low, log_mass = self._log_mass_of(log_u, r)
         s = self._potential.length(log_mass)
         # s is measured from the upper end where H is above the draw
@@ -326,7 +294,6 @@ class Entropic(Link):
     def _log_mass_of(self, log_u: Floats, r: Floats) -> tuple[Floats, Mask, Floats]:
         """Return the scaled draw, whether H is at most the draw, and log mass of H or of 1 - H."""
         potential = self._potential
-        assert potential is not None
         t = r * self.kappa
         u = np.exp(log_u)
         near = potential.near(t)
@@ -336,10 +303,8 @@ class Entropic(Link):
         log_mass += potential.log_2g_at(near)
         return t, is_low, log_mass
 
-    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+    def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         potential = self._potential
-        if potential is None:
-            return np.zeros(np.broadcast_shapes(log_c.shape, r.shape))
         s = np.exp(log_c) * self.kappa
         t = r * self.kappa
         # a(c) a(r) = kappa / (2 g(s) g(t))
