@@ -123,7 +123,7 @@ class RowCounts:
         some = np.flatnonzero([one.n_samples for one in listed])
         error = np.array([binned_error(listed[i].pit) for i in some])
         # a PIT lies within half a bin of the middle of its bin
-        slack = np.full(some.size, 1 / (2 * PIT_BINS))
+        slack = 1 / (2 * PIT_BINS)
         sums = {name: values[some] for name, values in self.sums.items() if name != "histogram"}
         is_hit = counts.n_draws == 1 and not counts.has_cells
         found = GroupSums(sums, error, slack, self.plan.centre, is_hit)

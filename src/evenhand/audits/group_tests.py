@@ -422,10 +422,8 @@ def _given(
 
 def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) -> Finding:
     """Return all people, whose test is that of the error given the forecast."""
-    is_trend = None
-    if pooled.sums.has_events:
-        # of everyone the trend has a p-value of its own
-        is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
+    # of everyone the trend of events has a p-value of its own
+    is_trend = np.array([len(given.tests) * given.tests.get("trend", 1.0) < share])
     adjusted = float(_scaled(given.p_value, whole / share))
     (everyone,) = pooled.findings(
         (1, share),

@@ -96,6 +96,7 @@ class PITCounts(OneLine):
             "levels": self.levels,
             "has_draws": self.gap is not None,
             "has_base": self.base is not None,
+            "groups": sorted(self.groups),
         }
 
     @property
@@ -113,12 +114,11 @@ class PITCounts(OneLine):
         if not isinstance(other, PITCounts):
             return NotImplemented
         # a level or a group that only one block counted is unknown for both together
-        own, given = (one._counted | {"groups": sorted(one.groups)} for one in (self, other))
-        for what in own:
-            if own[what] != given[what]:
+        for (what, own), given in zip(self._counted.items(), other._counted.values(), strict=True):
+            if own != given:
                 raise InputError(
-                    f"counts with different {what} cannot be added, got {own[what]} and"
-                    f" {given[what]}; count all blocks with the same arguments of count_pits"
+                    f"counts with different {what} cannot be added, got {own} and {given}; count"
+                    " all blocks with the same arguments of count_pits"
                 )
         each = {
             one.name: total(getattr(self, one.name), getattr(other, one.name))

@@ -145,7 +145,7 @@ class GroupRows:
         error = np.zeros(len(groups))
         if self.events is None:
             error = np.array([calibration_error(self.cells.take(mask)) for mask in groups])
-        return self.summed(self.totals(groups), error, np.zeros(len(groups)), groups.__getitem__)
+        return self.summed(self.totals(groups), error, groups.__getitem__)
 
     def weighted_sums(self, members: Floats) -> GroupSums:
         """Return the sums over one group that is known by probabilities of membership, (n,)."""
@@ -165,8 +165,8 @@ class GroupRows:
         self,
         sums: Mapping[str, Floats],
         error: Floats,
-        slack: Floats,
         members: Callable[[int], Mask],
+        slack: float = 0.0,
     ) -> GroupSums:
         """Return sums of the values, each of shape (g,), over groups with these members."""
         is_hit = self.cells.n_draws == 1 and self.cells.are_points
@@ -196,7 +196,7 @@ class GroupSums:
     error : ndarray of shape (g,)
         Estimates of the W1 calibration error, over all draws; for 0/1 outcomes of the absolute
         difference of event rate and mean probability.
-    slack : ndarray of shape (g,)
+    slack : float
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
     centre : float
@@ -211,7 +211,7 @@ class GroupSums:
 
     sums: Mapping[str, Floats]
     error: Floats
-    slack: Floats
+    slack: float = 0.0
     centre: float = 0.0
     counts_hits: bool = False
     rows: GroupRows | None = None
@@ -221,7 +221,6 @@ class GroupSums:
         if self.has_events:
             # a group is one bin: too high and too low probabilities in it cancel (verdict: 2)
             object.__setattr__(self, "error", np.abs(self["excess"]) / self.weight)
-            object.__setattr__(self, "slack", np.zeros(len(self)))
 
     def __getitem__(self, name: str) -> Floats:
         """Return a sum over all groups by its name."""
@@ -263,7 +262,6 @@ class GroupSums:
             self,
             sums={name: values[wanted] for name, values in self.sums.items()},
             error=self.error[wanted],
-            slack=self.slack[wanted],
             members=None if members is None else lambda i: members(int(wanted[i])),
         )
 

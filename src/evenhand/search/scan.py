@@ -760,12 +760,13 @@ def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int
     found = scan_pairs(kept, None if rows.events else cells, rows.matrix, min_size)
     weight = found.sums[0 if cells.weights is None else -1]
     error = found.area / (BINS * cells.n_draws * weight)
-    slack = np.full(error.size, 1 / (2 * BINS))
     few = {masks.names[g]: int(sizes[g]) for g in np.flatnonzero(is_named & (sizes < least))}
     first, second = found.first, found.second
-    named_sums = dict(zip(rows.values, found.sums, strict=True))
     sums = rows.summed(
-        named_sums, error, slack, lambda i: _members(kept, int(first[i]), int(second[i]))
+        dict(zip(rows.values, found.sums, strict=True)),
+        error,
+        lambda i: _members(kept, int(first[i]), int(second[i])),
+        slack=1 / (2 * BINS),
     )
     return Scanned(kept, first, second, sums, few, np.full(len(sums), np.nan))
 
