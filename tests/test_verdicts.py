@@ -244,7 +244,9 @@ def test_impossible_outcomes_are_named_with_their_row():
     found = audit(Forecast.from_probability(p), y=y, random_state=0, **QUICK)
     assert found.groups["p_value"].iloc[0] == 0
     assert found.by_forecast["p_value"].min() == 0
-    assert any("17" in str(note) for note in found.notes)
+    assert "Outcomes with a predicted probability of 0: 1, the first in row 17" in " ".join(
+        found.summary().split()
+    )
 
 
 @pytest.mark.parametrize("n", [40, 400])

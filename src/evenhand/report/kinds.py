@@ -350,8 +350,9 @@ class NoteKind(Enum):
     )
     NO_OWN_FORECAST = "forecasts are not known, so levels of the forecast cannot be compared"
     IMPOSSIBLE_OUTCOMES = (
-        "{numbers[2]:,.0f} outcomes have a predicted probability of 0, the first in row"
-        " {numbers[0]:,.0f}, where the probability of the event is {numbers[1]:g}"
+        "outcomes with a predicted probability of 0: {numbers[2]:,.0f}, the first in row"
+        " {numbers[0]:,.0f}, where the probability of the event is {numbers[1]:g}; a group with"
+        " one of them is significant"
     )
     NO_THINNING = (
         "no groups were found by search and nothing is certified: rows have weights, and the"
@@ -384,8 +385,8 @@ class NoteKind(Enum):
         " instead, for example Forecast.from_probability(p) or a classifier"
     )
     EXCLUDED_OUTCOMES = (
-        "{numbers[0]:,} outcomes have a probability of 0 under their forecasts, so the log score is"
-        " infinite"
+        "outcomes with a probability of 0 under their forecasts, which make the log score infinite:"
+        " {numbers[0]:,}"
     )
     CUT_OFF_TIMES = (
         "{numbers[0]:,} of {numbers[1]:,} times are cut off (censored). Tests assume that, given"

@@ -39,6 +39,7 @@ from evenhand.report.kinds import (
     WITHOUT,
     Key,
     Kind,
+    NoteKind,
     reach_of,
     signed,
 )
@@ -505,6 +506,9 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what a reader must know before the findings."""
     if rows.caveat:
         yield rows.caveat
+    for note in rows.notes:
+        if note.kind == NoteKind.IMPOSSIBLE_OUTCOMES.name:
+            yield f"{capitalized(note.text)}."
     leaks: dict[object, str] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
@@ -579,7 +583,7 @@ TIMES = (
 )
 """What numbers on times that are cut off assume."""
 
-SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
+SLOPE = ", or a significant trend with a slope outside 0.8 to 1.25"
 """Second rule for 0/1 outcomes."""
 
 
