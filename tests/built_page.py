@@ -9,10 +9,7 @@ PAGES = Path(__file__).parents[1] / "docs"
 
 
 def built_page(folder, page, extension, files=()):
-    """Build one page in an empty folder, with other files of `docs`, and return its HTML.
-
-    Links to other pages lead nowhere there.
-    """
+    """Build one page in an empty folder, where links to others lead nowhere; return its HTML."""
     sphinx = pytest.importorskip("sphinx.application")
     for name in (f"{page}.rst", "_static/evenhand.css", *files):
         (folder / name).parent.mkdir(exist_ok=True)

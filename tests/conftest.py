@@ -35,8 +35,7 @@ def pytest_report_header():
     return ["mathematics library: another one, off by a unit in the last place"] if is_other else []
 
 
-# Files of tests that take longest, longest first: what starts last must not be what ends last. The
-# tests of a file stay together, since they share fixtures.
+# Slowest files first: what starts last must not end last. Tests of a file share fixtures.
 SLOWEST = (
     "test_cli.py",
     "test_cli_process.py",
@@ -161,10 +160,7 @@ def server_of_forks():
 
 @pytest.fixture(scope="module")
 def forked_workers(server_of_forks):
-    """Let Dask fork its workers from one process, which imports once what all of them need.
-
-    What users get, a new interpreter for each worker, is tested in `test_cli_process.py`.
-    """
+    """Let Dask fork workers from one process that imports once; test_cli_process.py does not."""
     dask = pytest.importorskip("dask", reason="needs evenhand[scale]")
     utils = pytest.importorskip("distributed.utils", reason="needs evenhand[scale]")
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):

@@ -402,9 +402,6 @@ EXAMPLES = (*CONTINUOUS, *WITH_ATOMS)
 
 
 def some(examples, law):
-    """Return some examples as parameters of a test; laws with other numbers have others.
-
-    So at most eight are tested for each law, and each is tested for one of eight laws.
-    """
+    """Return at most eight examples as parameters of a test; other laws have others."""
     step = -(-len(examples) // 8)
     return [pytest.param(one, one.shapes[-1], id=one.name) for one in examples[law % step :: step]]

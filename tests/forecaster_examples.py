@@ -36,11 +36,7 @@ QUICK = {"hidden": (16, 16), "max_steps": 60, "learning_rate": 0.02, "random_sta
 
 @dataclass(frozen=True)
 class Example:
-    """How to make a forecaster, and what sets it apart from the others.
-
-    `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed
-    differ.
-    """
+    """How to make a forecaster; `fit_is_random`: whether two fits without a seed differ."""
 
     make: Callable[..., Any]
     is_randomized: bool = True
@@ -119,10 +115,7 @@ def as_amounts(y):
 
 @dataclass(frozen=True)
 class DiscreteExample:
-    """A forecaster of outcomes with atoms, and the outcomes that it is fitted to.
-
-    `make` takes further constructor parameters; `outcomes` converts the outcomes of `linear_task`.
-    """
+    """A forecaster of outcomes with atoms; `outcomes` converts those of `linear_task`."""
 
     make: Callable[..., Any]
     outcomes: Callable[[Floats], Floats]
@@ -185,10 +178,7 @@ def use_small_default(monkeypatch):
 
 @functools.cache
 def error_by_chance():
-    """Return the 0.999 quantile of the integral of the absolute value of a Brownian bridge.
-
-    By simulation of 20,000 samples; divided by `sqrt(n)` it is that of the W1 of `n` uniform PITs.
-    """
+    """Return the simulated 0.999 quantile of the W1 of `n` uniform PITs, times `sqrt(n)`."""
     pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, 200)))
     errors = np.abs(pit - (np.arange(200) + 0.5) / 200).mean(axis=1)
     return float(np.quantile(errors, 0.999) * np.sqrt(200))

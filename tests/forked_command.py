@@ -109,8 +109,7 @@ def write_slowly():
 
 
 def main():
-    # everything that an audit imports and computes once, and no table: threads of a reader would
-    # not be there in a fork
+    # everything that an audit imports and computes once; threads of a reader end in a fork
     import numpy as np
 
     import evenhand.scale

@@ -270,10 +270,7 @@ def selections_of_kinds(folder):
 
 
 def selected(*given, **options):
-    """Return what a selection chose, every answer of its certificate and the numbers of its text.
-
-    A target that cannot be met is refused.
-    """
+    """Return what a selection chose, answers and numbers of its text, or its refusal."""
     try:
         chosen = randomize(*given, **options)
     except InputError as refusal:

@@ -133,10 +133,7 @@ def wrapped(make, base, y):
 
 @case
 def families(folder):
-    """Each family under each wrapper: CDF, both tails, density, masses, quantiles, CRPS, records.
-
-    Outcomes of transformed distributions and of hurdles are at and beyond their ends, too.
-    """
+    """Each family under each wrapper, at and beyond its ends: tails, masses, quantiles, records."""
     return {
         name: {
             wrapper: wrapped(make, base, [*y, -7.5, 30.0] if "hurdle" in wrapper else y)

@@ -19,8 +19,7 @@ GOLDEN = Path(__file__).resolve().parent / "golden"
 SUMS = GOLDEN / "SHA256SUMS"
 RTOL, ATOL = 1e-9, 1e-12
 LOOSER = {
-    # hundreds of training steps in float32, each a sum in an order that depends on the processor:
-    # 1e-7 apart with another mathematics library. Linear models and columns stay within 1e-9
+    # training in float32 sums in an order of the processor: 1e-7 apart; linear models 1e-9
     r"^served_fit/": 1e-5,
     r"^stored_models/(PAIC|mixture|around a forecaster)/": 1e-5,
     # iterations of solvers that end within their own tolerance
@@ -178,10 +177,7 @@ SHOWN = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d
 
 
 def shown_numbers(text):
-    """Return the numbers that a text shows, in their order; no versions, hashes or parts of names.
-
-    Dates are numbers of years, months and days.
-    """
+    """Return the numbers that a text shows, in order; no versions, hashes or parts of names."""
     return [found.replace(",", "") for found in SHOWN.findall(text.replace("\u2212", "-"))]
 
 

@@ -1,7 +1,4 @@
-"""Pages opened in Chromium. Skipped, with the reason, where it or a package is missing.
-
-With EVENHAND_NEEDS_BROWSER=1 nothing is skipped.
-"""
+"""Pages opened in Chromium; skipped where it is missing, unless EVENHAND_NEEDS_BROWSER is 1."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""Processes that write to a decision log until they are killed.
-
-This file is also the program that forks them: a process of its own takes a second for imports.
-"""
+"""Processes that write to a decision log until they are killed, and what forks them."""
 
 import importlib
 import json
@@ -39,10 +36,7 @@ class Writers(Forking):
 def confirmed_after_kills(
     writers, where, folder, *, rounds, strike=lambda: None, recover=lambda: None
 ):
-    """Kill two writers of a log at random moments, again and again, and look at what is in it.
-
-    `strike` is called while they write, and `recover` when they are killed.
-    """
+    """Kill two writers at random moments, after `strike` and before `recover`; check the log."""
     rng = np.random.default_rng(0)
     confirmed = []
     n_checked = 0

@@ -78,10 +78,7 @@ def temporary(folder):
 
 @dataclass(frozen=True)
 class Deadly(ForecastColumns):
-    """Forecasts in the columns `mean` and `std`; reading a block of a part ends the process.
-
-    The file `marker` remembers that somebody died, so that nobody else does.
-    """
+    """Forecasts in columns; reading a block ends the process, once if there is a `marker`."""
 
     mean: str | None = "mean"
     std: str | None = "std"

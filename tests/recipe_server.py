@@ -1,7 +1,4 @@
-"""The recipe of a server, started with uvicorn in a process of its own on a free port.
-
-The benchmark of the recipe's load uses it as well.
-"""
+"""The recipe of a server in a process of its own, also for the benchmark of its load."""
 
 import itertools
 import os
@@ -178,10 +175,7 @@ def running(server):
 
 
 class Load:
-    """Clients that ask for forecasts of new people, each as fast as it is answered.
-
-    `answers` are the person and the body of each answer with status 200.
-    """
+    """Clients that ask for new people; `answers`: person and body of each of status 200."""
 
     def __init__(self, server, name, n_clients=8):
         self.answers = []
@@ -223,10 +217,7 @@ class Load:
 
 
 def check_logged(log, answers):
-    """Check that each answer is in the log exactly once, as it was given; return the entries.
-
-    Also checks that the log has one entry per forecast, and that its chain of hashes is complete.
-    """
+    """Check that the log has each answer exactly once, and its chain; return the entries."""
     logged = list(log.entries(kind="forecast"))
     by_id = {entry.id: entry for entry in logged}
     assert len(by_id) == len({entry.request for entry in logged}) == len(logged)

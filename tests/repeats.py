@@ -20,10 +20,7 @@ statistical = pytest.mark.statistics
 
 
 def repeats(whole, least=1, shorter=SHORTER):
-    """Return `whole`, or an eighth of it, rounded up, in a short run (`least` at least).
-
-    Tests that would take more than some seconds take a share of `1 / shorter` in a short run.
-    """
+    """Return `whole`, or in a short run `1 / shorter` of it, rounded up (`least` at least)."""
     return whole if WHOLE else max(-(-whole // shorter), min(least, whole))
 
 

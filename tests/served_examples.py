@@ -27,10 +27,7 @@ from evenhand.service.log import person_subject
 
 @dataclass(frozen=True)
 class Example:
-    """A fitted forecaster with rows that it has not seen.
-
-    The ids of forecasts are numbered from `first`.
-    """
+    """A fitted forecaster with rows that it has not seen; ids are numbered from `first`."""
 
     model: Any
     X: pd.DataFrame

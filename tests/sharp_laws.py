@@ -25,10 +25,7 @@ LEVELS = _LEVEL_EDGES[:-1] + WIDTHS / 2
 
 @dataclass(frozen=True)
 class Law:
-    """Mixture of beta distributions (weight, a, b) and atoms (weight, place) on [0, 1].
-
-    PITs are multiples of 2^-53: the smallest float below 1 is one, so `1 - U` is exact.
-    """
+    """Mixture of betas (weight, a, b) and atoms (weight, place); PITs are multiples of 2^-53."""
 
     betas: tuple[tuple[float, float, float], ...] = ()
     atoms: tuple[tuple[float, float], ...] = ()
@@ -142,10 +139,7 @@ def ascended_error(probabilities, cdfs, mass):
 
 
 def every_corner(probabilities, mass):
-    """Return the weights of all groups of a mass that take all but one atom whole or not at all.
-
-    The W1 error is convex in the weights, so the largest one is that of such a group.
-    """
+    """Return weights of the groups that take all but one atom whole or not: W1 is convex."""
     k = probabilities.size
     whole = np.array(list(product((0.0, 1.0), repeat=k)))
     rows = []

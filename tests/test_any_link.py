@@ -33,8 +33,7 @@ def test_where_pits_may_be_unknown_both_bounds_share_the_risk(family, alpha):
     proof = certify_link(u, link, lost=lost, confidence=0.9)
     cells = Cells(np.where(lost, 0.0, u), np.where(lost, 1.0, u), reading=lost, link=link)
     ordered = LinkBounds.of(cells, 1 - 0.1 * 0.9, may_be_unknown=False)
-    # equal local levels know ranks alone, so errors, which increase with the distance from the
-    # middle, have the band of these distances; unknown ones are the largest
+    # equal local levels know ranks alone: errors have the band of distances from the middle
     errors = link.pathwise_error(np.where(lost, 1.0, u))
     norm = local_levels_band(errors, 0.5, 1 - 0.1 * 0.1)
     for mass in (0.05, 0.2, 0.6, 1.0):
@@ -85,8 +84,7 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(fa
     )
     for mass in (0.1, 0.3, 1.0):
         low, high = bounds.coverage(link, level, mass)
-        # one cell is added, one more may be lost, and what changes between two of the grid's 257
-        # points
+        # one cell is added, one may be lost, and what changes between two of 257 points
         assert 0 <= 1 - steps.cvar(mass) - low < 2 / 512 + 0.008
         assert high >= cvar(1 - missed_at(link, u, level, 4000), mass)
 
@@ -111,8 +109,7 @@ def test_mpaic_takes_the_largest_probability_up_to_each_distance(family, alpha, 
     # PITs below the middle are as far from the draw as those above
     np.testing.assert_allclose(far_at(link, 0.5 - FINELY[::25], error), far[::25], atol=2 / 4000)
     steps = worst_up_to_each_step(far, bounds.bands.distance_band())
-    # the brute force is exact to 1 of 4000 draws at each end of both kinds; on a cell of 512 the
-    # threshold and the draw move by a cell each
+    # exact to 1 of 4000 draws at each end; of 512 cells, threshold and draw move by one each
     slack = (distance >= error - 3 / 512).mean(axis=-1) - far
     assert -4 / 4000 <= bounds.mpaic(link, error) - steps.cvar(1.0) < slack.max() + 4 / 512
 

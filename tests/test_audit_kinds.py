@@ -191,8 +191,7 @@ def test_the_bias_of_a_group_without_an_event_has_an_upper_limit():
     forecast, y = Forecast.from_probability(np.full(400, 0.005)), np.zeros(400)
     found = audit(forecast, y=y, groups={"g": np.arange(400) < 200}, **QUICK)
     rows = found.groups.set_index("group")
-    # no event in n trials: Clopper and Pearson. There is one group, which has 2 points of 5, and
-    # none by the forecast: everyone has the other 3
+    # no event in n trials: Clopper and Pearson; everyone has 3 of 5 points, the group 2
     for name, n, tail in ((EVERYONE, 400, 0.015), ("g", 200, 0.01)):
         limit = 1 - tail ** (1 / n) - 0.005
         assert rows.loc[name, "bias_high"] == pytest.approx(limit, rel=1e-6)
@@ -338,8 +337,7 @@ def test_an_atom_at_an_end_is_open_off_a_grid():
     assert cells == Rounding(None, (-0.5, np.inf))
     with pytest.warns(DiscreteOutcomeWarning):
         found = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=y, **QUICK)
-    # the truth behind the censored outcomes: the error is that of uniform PITs. DKW bounds W1; a
-    # false alarm in 10^6
+    # DKW bounds the W1 of uniform PITs, the truth behind censored outcomes; false alarm 1e-6
     assert found.score("average error") < np.sqrt(np.log(2e6) / 4000)
     assert found.rounding_step is None
 

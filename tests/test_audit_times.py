@@ -267,10 +267,7 @@ def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits():
 @pytest.mark.parametrize("horizon", [None, 2.0])
 @pytest.mark.parametrize("is_randomized", [False, True])
 def test_tested_pits_are_uniform_under_calibrated_forecasts(horizon, is_randomized):
-    """PITs of served forecasts in uniform positions would fail this for randomized ones.
-
-    Each of the tests fails for 1 of 1,000 seeds of right code.
-    """
+    """Uniform positions would fail for randomized ones; each test fails for 1 of 1,000 seeds."""
     who = people(4000, 3, 0.0)
     forecast = who.forecast(horizon)
     if is_randomized:

@@ -169,8 +169,7 @@ def check_tables(found, X, y, pit, scores, rel):
     for mass, size, error, *_, certified in found.worst_groups.itertuples(index=False):
         k = int(np.ceil(mass * pit.shape[0] - 1e-9))
         assert size == k
-        # no worse than the mean of the k largest pathwise errors (Jensen), no better than the
-        # paper's groups
+        # at most the mean of the k largest pathwise errors (Jensen), at least the paper's groups
         assert (
             max(w1(by_mean[:k]), w1(by_mean[-k:])) - 3e-6 <= error <= worst_first[:k].mean() + 1e-12
         )
@@ -212,8 +211,7 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link, monk
         "80% interval width": np.full(N, 2 * std * stats.norm.ppf(0.9)),
         "90% interval width": np.full(N, 2 * std * stats.norm.ppf(0.95)),
     }
-    # CRPS and standard deviation of a link's forecast are sums over a table of quantiles, a
-    # sixteenth apart in score: the trapezoid adds about (1/16)^2 / 12 of the variance
+    # sums over quantiles 1/16 apart in score: the trapezoid adds (1/16)^2 / 12 of the variance
     check_tables(found, X, y, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
 
 
@@ -263,8 +261,7 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates():
     assert (n_kept, of) == (kept.sum(), n)
     assert found.certificate.n_samples == n_kept
     assert np.isin(found.learned_rows["row"], np.flatnonzero(kept)).all()
-    # the kept people are a sample of the population, of which weights make the north 3 parts of 4:
-    # five standard errors, a false alarm in 10^6
+    # a sample of the population, of which weights make the north 3 parts of 4: five s.e., 1e-6
     share = 3 * north.sum() / (3 * north.sum() + (~north).sum())
     assert kept[north].sum() / n_kept == pytest.approx(share, abs=5 * 0.5 / np.sqrt(n_kept))
     assert found.worst_groups["n"].iloc[-1] == n_kept
@@ -289,8 +286,7 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people():
     losses = -stats.norm(X["score"], STD).logpdf(y)
     rows = rng.integers(0, N, size=(4000, N))
     means = (losses[rows] * weight[rows]).sum(axis=1) / weight[rows].sum(axis=1)
-    # a standard deviation from 4000 means has a standard error of 1.1%, the linearization costs
-    # about as much
+    # a standard deviation of 4000 means has a standard error of 1.1%, as the linearization
     assert row["high"] - row["value"] == pytest.approx(
         stats.norm.ppf(0.975) * means.std(), rel=0.08
     )
@@ -326,8 +322,7 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     assert found.certificate.n_samples == n
     assert found.learned["n_judged"].iloc[0] <= n
     assert 60 <= found.scan["n"].max() <= n
-    # PITs of the planted rows are 1; the others' deviate from uniform by half the planted bias at
-    # the most
+    # PITs of planted rows are 1; the others deviate by half the planted bias at most
     (error,) = found.worst_groups.loc[found.worst_groups["mass"] == 1.0, "error"]
     assert error < 0.2
 
@@ -347,8 +342,7 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells():
     assert found.rounding_step == 0.01
     # spread PITs of the truth are exactly uniform. DKW bounds W1 too: a false alarm in 10^6
     assert found.score("average error") <= np.sqrt(np.log(2e6) / (2 * n))
-    # piled up at the CDF of the cap, 0.92, these rows would all count as covered: 0.95. Five
-    # standard errors
+    # piled up at the CDF of the cap, 0.92, these rows would all be covered: 0.95; five s.e.
     assert found.score("90% coverage") == pytest.approx(0.9, abs=5 * 0.3 / np.sqrt(n))
     assert (truth.pit(y) <= 0.95).mean() > 0.99
     # cells are scored; the cap is a bound, the smallest outcome is not
@@ -682,8 +676,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link):
     )
     model = SkewedStub(base.distribution, link)
     mean = means_read(model, X, 100)
-    # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of
-    # quantiles
+    # brute force: a fine grid of draws, each with its mean from a fine grid of quantiles
     x = (np.arange(300) + 0.5) / 300
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300
     whole = base[0].randomized(0.1, link, r=grid[None])

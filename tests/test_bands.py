@@ -85,8 +85,7 @@ def test_local_levels_share_one_level_and_spend_the_risk(n, confidence):
     levels = np.asarray(stats.beta.sf(bounds, ranks, n - ranks + 1))
     # the last bound may lie within rounding of 1
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
-    # never below the nominal confidence up to rounding; the root is found to a thousandth of the
-    # level
+    # never below the nominal confidence; the root is exact to a thousandth of the level
     held = probability_within(ranks, bounds, n)
     risk = 1 - confidence
     assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
@@ -195,8 +194,7 @@ def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution):
 
 
 def test_bets_are_laid_before_the_row_is_seen():
-    # what makes the capital a martingale: pivot and stake of a row do not change with that row or
-    # later ones
+    # the capital is a martingale: pivot and stake of a row depend on earlier rows alone
     rng = np.random.default_rng(4)
     rows = rng.uniform(0, 0.5, 300)
     bets = np.array(pivots_and_stakes(rows, 0.2, 0.5, 0.95))

@@ -89,9 +89,7 @@ def table_of(n, seed=0):
 def test_log_score_is_near_the_truths(law, model_of):
     X, y, truth = wavy_task(4000, 1, law)
     found = -float(model_of(law).forecast(X).logpdf(y).mean())
-    # a normal law with the true means and one scale for all is log(E[s^2]) / 2 - E[log s] =
-    # log(sinh(2) / 2) / 2 = 0.30 nats from the normal truth; what is lost here is mostly the errors
-    # of the mean where the scale is small
+    # one scale for all loses log(sinh(2) / 2) / 2 = 0.30 nats; the rest is errors of the mean
     assert truth < found < truth + 0.09
 
 
@@ -99,8 +97,7 @@ def test_log_score_is_near_the_truths(law, model_of):
 def test_pits_of_held_out_rows_are_uniform_on_average(law, model_of):
     X, y, _ = wavy_task(4000, 2, law)
     pit = model_of(law).forecast(X).pit(y)
-    # the law is learned from 4000 rows and judged on 4000, so the distance is that of two samples;
-    # two tests at 1e-4
+    # learned from 4000 rows and judged on 4000: two samples; two tests at 1e-4
     assert stats.ks_2samp(pit, (np.arange(4000) + 0.5) / 4000).pvalue > 1e-4
     for level in (0.5, 0.9):
         inside = (np.abs(pit - 0.5) < level / 2).mean()
@@ -208,8 +205,7 @@ def test_categories_and_missing_values_are_found():
     table, y, _ = table_of(1500)
     fresh, _, mean = table_of(1000, seed=1)
     model = BoostedDistributionRegressor(random_state=0).fit(table, y)
-    # 150 to 190 rows of a city with a noise of 0.3; without the city the error is 2.3, without the
-    # absence 1.2
+    # 150 to 190 rows, noise 0.3; without the city the error is 2.3, without the absence 1.2
     assert np.sqrt(((model.predict(fresh) - mean) ** 2).mean()) < 0.25
     text = fresh.assign(city=fresh["city"].astype(str))
     assert np.array_equal(model.predict(text), model.predict(fresh))

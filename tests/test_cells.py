@@ -285,10 +285,7 @@ def test_sums_test_drawn_pits_and_average_coverage():
 
 
 class Law(NamedTuple):
-    """Cells of the forecast for all outcomes, and the true probabilities of these.
-
-    A cell that is divided among continuous outcomes has `is_atom` False.
-    """
+    """Cells of the forecast for all outcomes, and their true probabilities."""
 
     low: Floats
     high: Floats

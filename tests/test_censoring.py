@@ -167,8 +167,7 @@ def survival_forecast(x, horizon=None):
 @statistical
 @pytest.mark.parametrize("horizon", [None, 2.0])
 def test_the_test_of_censored_times_has_its_level(horizon):
-    # right forecasts under independent censoring: at most 5% of the p-values of a group, and of the
-    # data sets with a group that is off, up to the binomial quantile with a false alarm of 1e-6
+    # at most 5% of p-values of a group and of data sets, up to a binomial quantile at 1e-6
     n_sets = repeats(1000, shorter=80)
     below = np.zeros(3)
     for seed in range(n_sets):
@@ -266,10 +265,7 @@ def samples(n_sets, n, shift):
 @statistical
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_intervals_of_sizes_contain_the_error(shift):
-    """Each data set has a group of about 400 people, half of them cut off.
-
-    Intervals are at 95%; the number of failures that 1 of 10^6 runs exceeds is the limit.
-    """
+    """A group of 400 people, half cut off; intervals at 95%, a false alarm in 10^6 runs."""
     truth = true_error(shift)
     n_sets = repeats(1000)
     outside = bounds = uncovered = 0

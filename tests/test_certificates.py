@@ -191,8 +191,7 @@ def false_statements(world, certificate, threshold):
         false["mpaic_curve"] = any(
             curve[i] < world.mpaic(e) - SLACK for i, e in enumerate(THRESHOLDS)
         )
-        # more than the worst group error: the paper's results pass through the errors of each
-        # person
+        # above the worst group error: the paper's results pass through the errors of each person
         false["chain"] = any(
             certificate.chain(mass) < cvar(world.errors, mass) - SLACK for mass in (0.2, 1.0)
         )
@@ -306,8 +305,7 @@ def mean_excess(method, n, n_sets):
 
 
 def test_bounds_exceed_the_truth_by_no_more_than_in_the_method():
-    # method: proof, excess at n = 500: local levels 0.046, betting 0.026; a standard error is
-    # under 0.002
+    # method: proof, excess at n = 500: local levels 0.046, betting 0.026; s.e. below 0.002
     local, betting = (mean_excess(method, 500, 100) for method in ("local-levels", "betting"))
     assert 0 < betting < 0.03
     assert betting < local < 0.05
@@ -323,8 +321,7 @@ def test_a_deterministic_interval_has_a_floor_in_every_group(counted):
         proof = certify_counts(count_pits(u, levels=levels), is_randomized=False)
     for level in levels:
         missed = int((np.abs(u - 0.5) > level / 2).sum())
-        # the lower bounds of the wider levels have a quarter of the risk each, and none is left for
-        # an upper one; at others nine tenths of it and the rest
+        # lower bounds of wider levels have a quarter of the risk each, others nine tenths of it
         is_wider = level >= 0.9
         risk = 0.05 / 4 if is_wider else 0.05 * 0.9
         worst = stats.beta.ppf(1 - risk, missed + 1, n - missed)
@@ -488,8 +485,7 @@ def test_statements_that_hold_together_share_the_risk():
         alone = certify_pit(pit[mask, 0], confidence=1 - 0.1 / 3)
         assert one_draw.named(name) == pytest.approx(alone.average_error())
     certificate = certify_pit(pit, r, confidence=0.9, random_state=0)
-    # both sides of the coverage, a tenth of the risk for the upper; the errors leave some to the
-    # average
+    # both sides of the coverage, a tenth of the risk above; errors leave some to the average
     low, high = certificate.coverage(0.8, 0.2)
     inside = ((pit >= 0.1) & (pit <= 0.9)).mean(axis=-1)
     assert 1 - low == pytest.approx(local_levels_band(1 - inside, 1, 0.91).cvar(0.2))
@@ -519,8 +515,7 @@ def test_groups_that_see_the_draw_break_the_bound_and_others_do_not():
         }.items():
             worst = np.argsort(score)[: fresh // 5]
             broken[group] += calibration_error(pit[worst]) > bound
-    # PITs of the approved are about uniform on [0, 1/5], so their error is about 0.4; the bound is
-    # about 0.31
+    # PITs of the approved are uniform on [0, 1/5]: an error of 0.4; the bound is about 0.31
     assert broken["approved"] >= 0.95 * n_sets
     for group in ("x", "y", "surprise"):
         assert broken[group] <= most_failures(n_sets)

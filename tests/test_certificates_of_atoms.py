@@ -1,7 +1,4 @@
-"""Certificates of counts, ordinal scores and outcomes with an atom against known truths.
-
-Worlds have finitely many outcomes; errors of their groups come from quadrature over the draw.
-"""
+"""Certificates of outcomes with atoms, in worlds of finitely many outcomes, by quadrature."""
 
 from functools import lru_cache
 

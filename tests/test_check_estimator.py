@@ -1,8 +1,4 @@
-"""scikit-learn's own checks over every forecaster, with the expected failures explained.
-
-The lists are strict both ways: a check that fails without being listed fails the test, and so does
-a listed check that passes.
-"""
+"""scikit-learn's own checks over every forecaster; lists of failures are strict both ways."""
 
 import numpy as np
 import pytest

@@ -437,11 +437,7 @@ N_PARTS = 4
 @pytest.mark.parametrize("n", [600, 2000])
 @pytest.mark.parametrize("scenario", SLOPES)
 def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario, n):
-    """In 5% of tables at most any of 5 intervals misses; false alarm 1e-6 by `repeats`.
-
-    The slope of a scenario is that of the true log odds on the predicted ones. Both forecasts
-    predict the same outcomes; truths are those given the forecasts.
-    """
+    """Any of 5 intervals misses in at most 5% of tables; slopes are those of true log odds."""
     random = np.random.default_rng(n + list(SLOPES).index(scenario))
     masks = [np.arange(n) % N_PARTS == g for g in range(N_PARTS)]
     everyone = np.ones(n, dtype=bool)

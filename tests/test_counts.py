@@ -207,14 +207,12 @@ def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(name, n, m):
     )
     curve, below = rows.mpaic_curve(thresholds), rows.mpaic_curve(np.maximum(thresholds - G, 0))
     binned = counts.mpaic_curve(thresholds)
-    # a gap moves up by less than a bin: none that reached the threshold is lost, none farther below
-    # it is won
+    # a gap moves up by less than a bin: none that reached the threshold is lost
     assert (binned >= curve - ROUNDING).all()
     assert (binned <= below + ROUNDING).all()
     for error in thresholds.tolist():
         assert rows.mpaic(error) <= counts.mpaic(error) <= rows.mpaic(max(error - G, 0.0))
-    # so the chain, with both of its thresholds one step of its grid (0.0025 > G) higher, is no
-    # larger than that plus the step
+    # the chain with thresholds a grid step (0.0025 > G) higher is no larger than that plus it
     for mass in MASSES:
         assert -ROUNDING <= counts.chain(mass) - rows.chain(mass) <= 1 / 400 + ROUNDING
 
@@ -303,15 +301,13 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     tracemalloc.stop()
     # one number for each person alone would take eight times this
     assert peak < MANY
-    # W1 of a distribution within a band around uniform is at most the band's half width and, here,
-    # a bin
+    # W1 within a band around uniform is at most its half width and, here, a bin
     assert 0 < average <= np.sqrt(np.log(40) / (2 * MANY)) + S
     # the worst fifth of the uniform distribution on [0, 1/2] has mean 0.45. Where a band is higher
     # than its survival by d at most, on the top 0.1 of the range, the mean is higher by 0.1 d /
     # 0.2; bins add W
     risk, share = 0.05 * 0.9, 0.2
-    # local levels: at most a normal quantile at Bonferroni's level, and the way to the next rank,
-    # 1/400 of a rank
+    # local levels: at most a normal quantile at Bonferroni's level, and 1/400 of a rank
     ranks = local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))[0].size
     noise = stats.norm.isf(risk / ranks) * np.sqrt(share * (1 - share) / MANY)
     assert 0.45 < error <= 0.45 + W + (noise + share / 400) / 2

@@ -106,8 +106,7 @@ def test_the_story_is_the_same_for_other_seeds():
         asked = options_of(fresh, {"found": rule.mask(fresh.X)}, seed)
         after = full_audit(repaired, fresh.X, fresh.y, **asked)
         row = after.groups.set_index("group").loc["found"]
-        # 450 patients learn the map and as many others test it: the difference of two estimates
-        # with a standard error of 2 points each
+        # 450 patients learn the map and as many test it: standard errors of 2 points each
         assert abs(row["coverage_80"] - 0.8) < 0.14
         chosen = randomized(repaired, fresh, seed)
         assert chosen.is_worth_it

@@ -31,10 +31,7 @@ LEVEL = 0.025
 
 
 def fewest(n_sets, rate, false_alarm=FALSE_ALARM):
-    """Return the least count of events of probability `rate`.
-
-    Fewer than this have at most the probability `false_alarm`.
-    """
+    """Return the least count of events of a rate: fewer have at most `false_alarm`."""
     return int(stats.binom.ppf(false_alarm, n_sets, rate))
 
 
@@ -103,10 +100,7 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level():
 
 
 def least_found(n_sets, n_all, power):
-    """Return how many groups are found at least: the share `power` of all `n_all` tables.
-
-    A short run with this power finds fewer than the returned count in 1 of 1000 cases at most.
-    """
+    """Return how many groups are found at least: fewer have a probability of at most 1e-3."""
     return power * n_sets if n_sets == n_all else fewest(n_sets, power, 1e-3)
 
 
@@ -122,11 +116,7 @@ def scanned_rows(X, name):
 @statistical
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_groups_are_found_by_scan_or_learned_group(kind):
-    """Nine in ten tables by either search, each at 2.5%; in eight of ten, the right rows.
-
-    Rows are right if the Jaccard index with the planted group is at least 1/2: for the group of the
-    scan with the smallest p-value, or for the rule of the learned group.
-    """
+    """Nine in ten tables by either search, at 2.5% each; in eight, a Jaccard index of 1/2."""
     n_sets = repeats(200, shorter=16)
     found = right = 0
     for seed in range(n_sets):
@@ -306,10 +296,7 @@ def test_capital_as_written_in_the_docstring():
 
 @statistical
 def test_bound_is_below_the_error_of_the_rows_found():
-    """Right half shifted by half a deviation: a group's error is its share times a known one.
-
-    False-alarm rate: 0.001.
-    """
+    """Right half shifted by half a deviation: its error is known. False-alarm rate: 0.001."""
     # E[PIT] - 1/2 for a normal outcome shifted by 0.5 standard deviations
     error = special.ndtr(0.5 / np.sqrt(2)) - 0.5
     n_sets, misses, lows = repeats(150), 0, []

@@ -99,8 +99,7 @@ def examples_of(page, shell=check_shell):
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 def test_blocks_of_the_page_run_in_order(page, tmp_path, monkeypatch, evenhand, request):
-    # one test for a page, since blocks build on each other and parallel workers may take tests
-    # apart
+    # one test for a page: blocks build on each other, and workers may take tests apart
     monkeypatch.chdir(tmp_path)
     if page.stem == "evidence":
         place, _ = request.getfixturevalue("demo_run")

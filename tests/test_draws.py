@@ -170,8 +170,7 @@ def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypat
 
 
 def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within():
-    # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has
-    # probability 6e-7
+    # Kolmogorov-Smirnov at 1e-6 for 8 cells; a correlation beyond 5 / sqrt(n) has 6e-7
     n, m = 5000, 8
     r = jittered(n, m, random_state=1)
     assert r.shape == (n, m)
@@ -277,8 +276,7 @@ def test_ties_are_uniform_replayable_and_independent_of_the_draws():
 
 
 def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours():
-    # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with
-    # probability 6e-7: eight assertions, at most 8 in a million keys fail
+    # Kolmogorov-Smirnov at 1e-6, correlations beyond 5 / sqrt(N) at 6e-7: 8 in a million keys
     ids = range(N)
     first = KeyedDraws(KEY, "2026-11")(ids)
     assert np.unique(first).size == N

@@ -41,8 +41,7 @@ def drawn(m=4):
     [
         (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r must be the draws.*\(1, 2\)"),
         (lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)), r"^r .*\(5,\), got .*\(3,\)"),
-        # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
-        # to others
+        # (3,) broadcasts against (3, 3): draws to some methods and people to others
         (lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)), r"^r .*\(3, 3\)"),
         (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
         (lambda: Forecast.from_negative_binomial(5.0, 1e300), r"dispersion\[0\] must lie betw"),
@@ -76,8 +75,7 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line():
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_log_cell_keeps_its_digits_in_both_far_tails(sign):
-    # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log
-    # tails
+    # far tails: F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order, by log tails
     step, distance = 0.01, np.array([5.0, 8.2, 8.29, 8.3, 9.0, 15.0, 38.0, 45.0, 100.0])
     ends = [-150.0 * sign, 150.0 * sign]
     y = np.concatenate((sign * distance, ends))
@@ -104,8 +102,7 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell():
         forecast.pit(y, rounding=HALF, random_state=np.random.default_rng(6)), pit
     )
     assert (forecast.pit(y, rounding=HALF, random_state=7) != pit).all()
-    # outcomes of the forecast itself, rounded to the grid, have uniform PITs again; unrounded PITs
-    # do not
+    # rounded outcomes of the forecast itself have uniform PITs again; unrounded PITs do not
     rng = np.random.default_rng(8)
     rounded = np.round(rng.normal(size=n) / step) * step
     truth = Forecast.from_normal(np.zeros(n), 1.0)

@@ -147,8 +147,7 @@ def test_intervals_are_between_quantiles_and_cover_as_often_as_asked(kind):
     if kind is RecalibratedRegressor:
         expected = model.forecast(fresh).ppf([0.1, 0.9]).T
         np.testing.assert_allclose([low, high], expected, rtol=1e-12)
-    # the standard deviation is 0.009 of the fit and 0.003 of the share; randomized intervals of the
-    # truth cover as often on average over draws
+    # deviations 0.009 of the fit and 0.003 of the share; intervals cover on average over draws
     assert abs(((low <= y) & (y <= high)).mean() - 0.8) < 0.03
 
 
@@ -283,8 +282,7 @@ def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link, alpha):
     rows, y = wavy_task(4000, seed=2)
     model = RandomizedRegressor(Truth(), alpha, link).fit(*wavy_task(100, seed=3))
     pit = model.forecast(rows, random_state=4).pit(y)
-    # Kolmogorov and Smirnov, 30 tests over parameters and groups: a false alarm in 3e-5 of all
-    # seeds
+    # Kolmogorov and Smirnov, 30 tests: a false alarm in 3e-5 of all seeds
     for group in GROUPS.values():
         assert stats.kstest(pit[group(rows)], "uniform").pvalue > 1e-6
 

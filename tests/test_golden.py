@@ -263,8 +263,7 @@ def audit_kinds(folder):
             random_state=7,
             **searching(options, min_size=60),
         )
-        # the error of a learned group of right forecasts is 0 up to chance: rounding errors of
-        # its sum would be compared
+        # an error of 0 up to chance: rounding errors of its sum would be compared
         said[name] = found_of(found, ("learned",))
     return said
 
@@ -333,11 +332,7 @@ def scan(folder):
 
 @case
 def learned(folder):
-    """The worst group that features define.
-
-    Where forecasts are right no learner is better than another: the chosen one, and so the group,
-    then depends on the last digit. Such forecasts are no case here.
-    """
+    """The worst group that features define; right forecasts, where learners tie, are no case."""
     matrix, _, X = pits(900, 4, 11)
     flat, features = flat_pits(900, 12)
     several = [
@@ -575,8 +570,7 @@ def parts(folder):
 def all_rows(found):
     """Return what an audit in parts says of all rows."""
     plain = found_of(found)
-    # the bands of group errors are scaled from those of the random sample, and names in the scan
-    # belong to the scan
+    # bands of group errors are scaled from the sample; names in the scan belong to the scan
     searched = ("scanned_as", "error_low", "error_high")
     groups = [
         {name: value for name, value in row.items() if name not in searched}

@@ -69,10 +69,7 @@ def data_of(page):
 
 
 def numbers_of(name):
-    """Return how often each number is in the text of a page, and of a terminal.
-
-    Of the data of a page, which has numbers of the audit with all digits, only how many there are.
-    """
+    """Return how often each number is on a page and in a terminal; of the data, how many."""
     texts = {"page": page_text(page_of(name)), "terminal": audit_text(audit_of(name), full=True)}
     numbers = {place: counted(shown_numbers(text)) for place, text in texts.items()}
     return numbers | {"data": {"n": sum(1 for _ in numbers_in(data_of(page_of(name))))}}

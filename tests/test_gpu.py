@@ -1,8 +1,4 @@
-"""Networks on a GPU: what can be checked without one, and what needs one.
-
-Without a GPU, the device "meta", whose tensors hold no numbers, shows whether anything is made on
-another device.
-"""
+"""Networks on a GPU, and on the device "meta", which shows what is made on another one."""
 
 import pickle
 
@@ -43,8 +39,7 @@ def pits(model, X, y):
 def test_nothing_in_a_training_is_made_on_a_device_by_default(make):
     X, y = task()
     plain = make(device="cpu").fit(X, y)
-    # a tensor made without a device would now hold no numbers, and could not be mixed with those
-    # that do
+    # a tensor made without a device would hold no numbers, and could not be mixed
     with torch.device("meta"):
         same = make(device="cpu").fit(X, y)
         found = pits(same, X, y)

@@ -113,8 +113,7 @@ def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(wrong, is_le
 
 
 def test_rare_groups_are_not_excused_by_the_rows_that_they_lack():
-    # 8 of 1,000 rows differ from no range at all on less than 1% of the rows: that alone would name
-    # every rare group
+    # 8 of 1,000 rows are within 1% of any range: that alone would name every rare group
     y = np.arange(1000.0)
     rng = np.random.default_rng(0)
     for size in (1, 5, 9, 10, 30, 80):

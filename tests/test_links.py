@@ -53,8 +53,7 @@ def normal_grid(step):
 def test_cdf_undoes_ppf_over_all_representable_probabilities(name, alpha):
     link = make_link(name, alpha)
     u, r = UNIT[:, None], UNIT
-    # the density is at most about kappa, so rounding of C costs kappa * 1e-16; splines of entropic
-    # add 1e-12
+    # the density is at most about kappa: rounding costs kappa * 1e-16; splines add 1e-12
     tolerance = 1e-9 if alpha >= 0.02 else 1e-11
     np.testing.assert_allclose(
         link.cdf(link.ppf(u, r), r), np.broadcast_to(u, (UNIT.size, UNIT.size)), atol=tolerance
@@ -81,8 +80,7 @@ def test_log_kernels_are_inverse_in_the_far_tail(name, alpha):
     log_c = link.log_ppf_lower(log_u, r)
     assert not np.isnan(log_c).any()
     assert (log_c <= 0).all()
-    # c <= 1/2 is the kernels' domain; above r laplace and entropic have an absolute precision of
-    # 1e-15 only
+    # c <= 1/2 is the kernels' domain; above r laplace and entropic are exact to 1e-15
     kept = (log_c <= np.log(0.5)) & ((log_c < np.log(r) - 1e-9) | (name == "gaussian"))
     assert kept.sum() > 1000
     # relative in u: 1e-9 after up to 690 units of the logarithm
@@ -181,8 +179,7 @@ def test_price_and_mean_error_are_the_integrals_of_the_density(make, alpha):
 def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho):
     link = gaussian_link(rho)
     assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
-    # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond
-    # 8.5 lies 2e-17
+    # E|Phi(Z) - Phi(T)| over a normal pair, panels split at z = t; beyond 8.5 lies 2e-17
     t, weight_t = panels(np.linspace(-8.5, 8.5, 41))
     rest = np.sqrt((1 - rho) * (1 + rho))
     w, weight_w = panels(
@@ -200,8 +197,7 @@ def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho):
 
 @pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
 def test_entropic_density_has_the_only_form_that_is_optimal(alpha):
-    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both
-    # marginals
+    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique
     link = Entropic(alpha)
     c = np.linspace(0.003, 0.997, 61)
     log_a = link.logpdf(c[:, None], c) + link.kappa * np.abs(c[:, None] - c)
@@ -278,8 +274,7 @@ def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(name, alpha)
 def test_pathwise_cvar_is_the_mean_over_the_worst_people(name, alpha):
     link = make_link(name, alpha)
     assert link.pathwise_cvar(1.0) == pytest.approx(link.mean_error, abs=2e-6)
-    # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at
-    # 0
+    # brute force: the midpoint rule after u = mass / 2 * x^4, which tames the slope at 0
     x = (np.arange(300) + 0.5) / 300
     brute = (link.pathwise_error(0.1 * x**4) * 4 * x**3).mean()
     assert link.pathwise_cvar(0.2) == pytest.approx(brute, abs=1e-5)

@@ -223,11 +223,7 @@ def test_contexts_of_another_model_do_not_enter():
 
 
 def has_false_alarm(seed, *, is_new_key):
-    """Watch twelve months of the same people, whose outcomes have the forecast distribution.
-
-    95% of the variance of an outcome is the person's own. Under a new key in each month, everybody
-    counts as new.
-    """
+    """Watch the same people for twelve months: 95% of the variance is the person's own."""
     random = np.random.default_rng(seed)
     own = random.normal(size=N_PEOPLE)
     log = LogInMemory()

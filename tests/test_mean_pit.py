@@ -1,8 +1,4 @@
-"""The mean served PIT `mu(u) = integral H(u; r) dr` and its integral.
-
-Expected values come from scipy's adaptive quadrature, from a fine rule over draws, from symmetry
-and from derivatives; nothing here is compared with a figure that the package once produced.
-"""
+"""The mean served PIT `mu(u) = integral H(u; r) dr` and its integral, by quadrature."""
 
 import numpy as np
 import pytest

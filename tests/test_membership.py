@@ -73,8 +73,7 @@ def test_bounds_are_the_optimum_of_a_linear_program():
 
 @statistical
 def test_bounds_contain_the_group_at_the_worst_relation():
-    # members are covered people first: of those with p = 0.2 all members are covered, of those with
-    # p = 0.9 the 0.6 who are covered, as many of the one kind as of the other
+    # members are covered people first: all of those with p = 0.2, 0.6 of those with p = 0.9
     random = np.random.default_rng(3)
     truth = (0.2 + 0.6) / (0.2 + 0.9)
     n_sets = repeats(2000)
@@ -88,8 +87,7 @@ def test_bounds_contain_the_group_at_the_worst_relation():
 
 @statistical
 def test_intervals_contain_the_group_if_membership_is_independent_given_the_proxy():
-    # 95% for each measure, as the family has one group; the share of a thousand sets is at most
-    # slightly above, since the intervals are asymptotic: 6% is allowed
+    # 95% for each measure, as the family has one group; intervals are asymptotic: 6%
     random = np.random.default_rng(4)
     n_sets = repeats(1000, shorter=16)
     outside = {"bias": 0, "coverage_80": 0}

@@ -96,10 +96,7 @@ def corrections(pit, masks):
 
 
 def noise(n_map, n_fresh):
-    """0.999 quantile of the W1 of fresh PITs mapped by the distribution of earlier ones.
-
-    The difference of both empirical processes is a Brownian bridge times the returned square root.
-    """
+    """0.999 quantile of the W1 of PITs mapped by earlier ones: a scaled Brownian bridge."""
     return error_by_chance() * float(np.sqrt(1 / n_map + 1 / n_fresh))
 
 
@@ -375,16 +372,14 @@ def test_intervals_of_the_check_contain_the_gain_on_fresh_rows():
         gain = model.forecast(table).logpdf(outcomes) - base
         true = (share * gain) @ masks / (share @ masks)
         check = model.check_
-        # maps of four fifths of the rows gain a little less than those of all rows: one fifth of
-        # their cost, about 60 parameters in 1,600 rows
+        # maps of four fifths of the rows gain a fifth of their cost less: 60 parameters, 1,600 rows
         misses += bool(((true < check["low"]) | (true - 0.02 > check["high"])).any())
     # the probability is at most 0.05; false alarm in 1 of 1000 runs
     assert misses <= most_failures(n_tables, 0.05, 1e-3)
 
 
 def test_a_repair_without_evidence_names_the_number_of_people():
-    # outcomes of 34 of 38 people are near the forecast, and those of 4 are far from it: a narrower
-    # forecast gains a little for many people and loses much for few
+    # 34 of 38 outcomes are near, 4 are far: a narrower forecast gains for many, loses for few
     few = np.arange(400) < 38
     y = np.empty(400)
     y[few] = np.r_[0.35 * normal_quantiles(34), -2.0, -2.0, 2.0, 2.0]

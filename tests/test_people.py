@@ -238,8 +238,7 @@ def test_keys_without_entropy_are_refused(key, place, evenhand, tmp_path):
 
 
 def test_random_keys_have_enough_entropy():
-    # a key of 16 random bytes has fewer than 12 pairs with probability 8e-14; one of 32 hexadecimal
-    # digits with 1e-24
+    # fewer than 12 pairs have a probability of 8e-14 in 16 random bytes, 1e-24 in 32 digits
     random = np.random.default_rng(0)
     for _ in range(300):
         KeyedDraws(random.bytes(16))

@@ -113,8 +113,7 @@ def test_widths_and_coverages_over_a_right_base():
     ends = [ndtri(link.cdf(level, r)) for level in (0.1, 0.9)]
     wider = (ends[1] - ends[0]).mean() / (2 * ndtri(0.9)) - 1
     assert right_wider(link) == pytest.approx(wider, abs=1e-3)
-    # the groups of extreme coverage have the fifths of all PITs that are covered least and most
-    # often
+    # groups of extreme coverage have the fifths of PITs covered least and most often
     served = link.ppf(evenly_spread(1000)[:, None], r)
     inside = ((served > 0.1) & (served < 0.9)).mean(axis=-1)
     one = plan(max_price=link.price, rows=[20]).certificates[-1]

@@ -395,11 +395,7 @@ def sample(n, mean, slope, shift, ratio, seed):
     ],
 )
 def test_intervals_contain_the_truth_as_often_as_stated(n, mean, slope, shift, ratio):
-    """The intervals are asymptotic: 7% may miss instead of 5%.
-
-    With a fresh seed, and intervals that miss in at most 7%, one of the 10 counts of misses is too
-    large with a probability of at most 1e-5.
-    """
+    """Asymptotic: 7% may miss instead of 5%; one of 10 counts is too large with 1e-5."""
     truth = {"slope": slope, "observed_expected": expected_ratio(mean, slope, shift)}
     # the intercept is that of slope 1
     truth |= {"intercept": shift} if slope == 1 else {}

@@ -143,8 +143,7 @@ def test_ratios_of_a_cell_are_the_least_over_its_quantiles(mass):
 
 @pytest.mark.parametrize("mass", [0.05, 0.2, 0.7, 1.0])
 def test_cells_cover_every_null_hypothesis(mass):
-    # any sample with CVaR = target has a mean ratio of at most 1 in some cell, and one well above
-    # it in none
+    # a sample with CVaR = target has a mean ratio of at most 1 in some cell, a larger one in none
     rng = np.random.default_rng(4)
     for _ in range(200):
         x = rng.choice([rng.beta(*rng.uniform(0.1, 3, size=2), size=30) - 0.5])

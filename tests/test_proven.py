@@ -82,8 +82,7 @@ def worst_error(cells, share):
     weights, worst = every_corner(share, MASS), 0.0
     beyond = cells.beyond
     for law in laws(cells):
-        # people beyond the horizon have the completion that is best for the group: any CDF of the
-        # group from that of the others up to that of all lower ends
+        # people beyond the horizon have the completion that is best for the group
         most = weights @ law
         least = most - weights[:, beyond] @ law[beyond] if beyond.any() else most
         off = np.maximum(LEVELS - most, 0.0) + np.maximum(least - LEVELS, 0.0)

@@ -354,8 +354,7 @@ def test_several_columns_make_a_group_of_each_combination():
     ]
     assert model.groups_["group"].tolist() == names
     assert model.groups_["n_samples"].sum() == 800
-    # each row's map is the one learned from its group's PITs, here those of a model that learns
-    # nothing
+    # each row's map is that of its group's PITs, here of a model that learns nothing
     pit = model.base_forecast(table).pit(y)
     inside = ((table["side"] == "right") & (table["x"] > cut)).to_numpy()
     levels, values = learn_map(pit[inside], np.ones(inside.sum()))
@@ -404,11 +403,9 @@ def test_weights_move_the_map():
         table, y, weight
     )
     np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
-    # three quarters of the weight lie at -1/2: the median of that mixture solves 3 Phi(m + .5) +
-    # Phi(m - .5) = 2
+    # three quarters of the weight at -1/2: the median solves 3 Phi(m + .5) + Phi(m - .5) = 2
     median = optimize.brentq(lambda m: 3 * special.ndtr(m + 0.5) + special.ndtr(m - 0.5) - 2, -2, 2)
-    # s.e. of a weighted median of 3000 rows, 2400 of them effective: 0.5 / (0.37 sqrt(2400)) =
-    # 0.028; 4 of them
+    # s.e. of a weighted median, 2400 effective rows: 0.5 / (0.37 sqrt(2400)) = 0.028; 4 of them
     assert float(model.forecast(table[:1]).ppf(0.5)[0]) == pytest.approx(median, abs=0.11)
     refused(r"sample_weight .*Says\.fit", RecalibratedRegressor(Says()).fit, table, y, weight)
 

@@ -86,8 +86,7 @@ def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(ki
     assert after.outcome_kind is OutcomeKind(kind)
     inside = regions(fresh)
     for name, mask in inside.items():
-        # the noise of the map is at most that of PITs of the group's training rows, and cells
-        # have less of it; false alarm below 1e-3 per group
+        # noise of the map: at most that of training PITs; false alarm below 1e-3 per group
         n_map = int(regions(table)[name].sum())
         noise = error_by_chance() * np.sqrt(1 / n_map + 1 / mask.sum())
         assert error_in(after, new, mask) < noise
@@ -138,8 +137,7 @@ def test_maps_of_counts_recover_a_map_of_the_cdf():
     levels, values = learn_map(pit, np.ones(n))
     inner = (levels > 0.05) & (levels < 0.95)
     off = np.abs(values - levels**2)[inner].max()
-    # standard errors of a distribution at n points are at most 0.0025; of rows whose cells have a
-    # width of about 0.3, a density is 3 times less precise: 4 standard errors are 0.03
+    # standard errors are at most 0.0025, of cells of width 0.3 three times that: 4 are 0.03
     assert off < 0.03
 
 

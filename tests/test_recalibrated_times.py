@@ -165,8 +165,7 @@ def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(ho
     assert after.outcome_kind is kind
     assert fresh.error(before, fresh.groups["g"], horizon) > 0.2
     for name, inside in fresh.groups.items():
-        # the estimate of a group is at least as precise as one of its events alone would be if
-        # they were all times; false alarm below 1e-3 per group
+        # at least as precise as events alone, were all times; false alarm below 1e-3 per group
         n_events = int(train.event[train.groups[name]].sum())
         noise = error_by_chance() * np.sqrt(1 / n_events + 1 / inside.sum())
         assert fresh.error(after, inside, horizon) < noise

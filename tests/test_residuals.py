@@ -81,8 +81,7 @@ def test_small_tables_and_perfect_predictions_have_constant_spread():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_without_residuals_do_not_make_trees_diverge(weighted):
-    # half of the rows have the smallest size that residuals are raised to, of which Newton steps on
-    # the log scale reach -100
+    # half of the rows have the least size, of which Newton steps on the log scale reach -100
     random = np.random.default_rng(0)
     X = random.uniform(size=(1000, 3))
     is_zero = X[:, 0] < 0.5
@@ -209,8 +208,7 @@ def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond():
     np.testing.assert_allclose(
         learned.ppf(1 - ranks[:, None] / 201)[:, 0], residuals[-ranks], rtol=1e-9
     )
-    # the density just outside of the extremes is that of an exponential tail with the mean excess
-    # of the eight extreme values, to the length of the stub
+    # just outside of the extremes: an exponential tail with the mean excess of eight values
     excess = (residuals[8] - residuals[:8]).mean()
     far = residuals[0] - np.array([1.0, 2.0]) * excess
     np.testing.assert_allclose(np.diff(learned.logcdf(far)), -1.0, rtol=1e-9)

@@ -311,8 +311,7 @@ def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_re
             survivors.append(whole(place, packed))
         assert whole(place, packed) == survivors[-1]
         shutil.rmtree(place)
-    # two files of the model, the report, the certificate and the manifest: opened, written, synced
-    # and more
+    # the model, the report, the certificate and the manifest: opened, written, synced and more
     assert len(survivors) >= 15
     assert survivors == sorted(survivors)
     assert {0, 1} >= set(survivors) >= {0}

@@ -146,8 +146,7 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path, small_blocks):
         assert np.unique(rows).size == size
         hits[rows] += 1
         both += {3, 180} <= set(rows.tolist())
-    # of sampling without replacement the statistic is (n - 1) / (n - size) times the one with;
-    # chi-square, n - 1
+    # without replacement the statistic is (n - 1) / (n - size) times that with; chi-square, n - 1
     statistic = (
         ((hits - seeds * size / n) ** 2).sum() / (seeds * size / n * (1 - size / n)) * (n - 1) / n
     )

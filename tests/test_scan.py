@@ -115,8 +115,7 @@ def test_one_random_draw_of_each_person_is_tested():
     pit = np.column_stack([np.full(300, 0.01), np.full(300, 0.99)])
     first, again = (scan_groups(pit, X, 50, random_state=1) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
-    # the mean of n draws of 0.01 or 0.99 has variance 0.49^2 / n: false alarm below 1e-9 a group of
-    # 50 rows or more
+    # the mean has variance 0.49^2 / n: false alarm below 1e-9 a group of 50 rows or more
     assert not first["direction"].str.startswith("outcomes").any()
     assert (first["direction"] == "intervals too narrow").all()
 
@@ -224,8 +223,7 @@ def test_features_that_split_the_rows_alike_are_scanned_once():
 
 
 def test_false_alarms_on_calibrated_forecasts_keep_the_level():
-    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
-    # exactly 5%
+    # at most 5% of data sets have an alarm; more than 38 of 500 has a probability of 0.6%
     rng = np.random.default_rng(9)
     alarms = 0
     for _ in range(500):

@@ -24,8 +24,7 @@ def standard_normal(rows):
 
 
 def test_scores_of_randomized_forecasts_are_means_over_the_draw():
-    # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
-    # and their means over the draw integrals over a normal score
+    # the Gaussian link around a normal is normal: scores are formulas, their means integrals
     rho = 0.6
     alpha = gaussian_link(rho).alpha
     model = RandomizedRegressor(standard_normal, alpha=alpha, link="gaussian").fit(X, Y)
@@ -109,8 +108,7 @@ def test_folds_of_few_rows_are_scored_on_the_same_grid():
         expected = pytest.approx(each[rows].mean(), rel=1e-12)
         assert on_grid(model, X[rows], y[rows]) == expected
         found = scoring.neg_log_score(model, X[rows], y[rows])
-        # some folds have even differences only: cells of 2, whose mean density differs by
-        # step^2 f'' / (24 f), below 0.01 within four standard deviations
+        # some folds have even differences only: cells of 2, off by step^2 f'' / (24 f) < 0.01
         assert found == pytest.approx(each[rows].mean(), abs=0.01)
 
 

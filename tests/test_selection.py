@@ -289,8 +289,7 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     pit = found.model.base_forecast(X.iloc[found.certifying]).pit(y[found.certifying])
     base = found.certificate.own.base
     np.testing.assert_array_equal(base.drawn[:, 0], pit)
-    # a model that says its own distribution needs no fits beyond its own but for the alternative's
-    # PITs
+    # a model with a distribution of its own needs no fits beyond the alternative's PITs
     assert len(Recorder.rows) == (6 if alternative else 1)
 
 

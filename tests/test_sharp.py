@@ -88,8 +88,7 @@ def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha):
     for mass in (0.1, 0.2, 0.5, 1.0):
         low, high = proof.coverage(0.8, mass)
         k = round(mass * rising.size)
-        # the people covered least often, and those covered most often; evenly spread PITs leave
-        # the width of the bands of 20,000 people
+        # people covered least and most often; 20,000 people leave the width of the bands
         assert -1e-12 < rising[:k].mean() - low < 0.06
         assert -1e-12 < high - rising[-k:].mean() < 0.03
 

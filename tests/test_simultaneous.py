@@ -81,8 +81,7 @@ def failures(seed, n, kind):
 @statistical
 @pytest.mark.parametrize("kind", ["randomized", "shifted", "weighted"])
 def test_all_intervals_of_a_measure_hold_at_once(kind):
-    # 24 named groups, all values of 12 features and all intersections; the binomial test rejects a
-    # true share of 5% with probability 1e-3 per measure
+    # 24 named groups, 12 features, all intersections; a binomial test at 1e-3 per measure
     n_tables = repeats(1000)
     found = pd.DataFrame([failures(seed, 1000, kind) for seed in range(n_tables)])
     for name in MEASURES:

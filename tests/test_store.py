@@ -154,8 +154,7 @@ def same_forecasts(first, second, rows):
 
 
 def test_every_forecaster_has_an_example():
-    # those of outcomes with atoms are stored and loaded in test_discrete_forecasters.py, and those
-    # without `fit` in test_survival_models.py and test_foreign.py
+    # outcomes with atoms: test_discrete_forecasters.py; models without `fit`: test_foreign.py
     fitted = {name for name, kind in FORECASTERS.items() if hasattr(kind, "fit")}
     assert fitted <= set(EXAMPLES) | {name.partition("(")[0] for name in DISCRETE}
 

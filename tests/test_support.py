@@ -40,8 +40,7 @@ def test_the_map_is_inverted_increases_and_has_its_slope(support):
     line = line[:-2]
     y = y[:-2]
     assert (np.diff(y) >= 0).all()
-    # the distance from the nearer bound has its digits only where the bound is 0 or the distance
-    # is not small
+    # the distance from a bound has its digits where the bound is 0 or it is not small
     slope = np.exp(support.log_slope(np.clip(y, np.nextafter(support.low, 9), support.high - 1e-9)))
     lost = 4 * np.spacing(np.abs(y)) * slope
     keep = lost < 1e-9

@@ -18,10 +18,7 @@ GRID = (2.0, 5.0, 10.0, 20.0)
 
 
 def make_table(seed, n=N):
-    """Return exponential times with a mean that depends on x, cut off at entry 0 to 15 from 30.
-
-    In group "b" people live half as long as forecast.
-    """
+    """Return exponential times that depend on x, cut off; b lives half as long as forecast."""
     random = np.random.default_rng(seed)
     x = random.uniform(size=n)
     group = np.where(random.uniform(size=n) < 0.3, "b", "a")

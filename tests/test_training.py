@@ -76,8 +76,7 @@ def paper_model():
 
 def test_default_network_is_the_papers(paper_model):
     model, X, _ = paper_model
-    # three hidden layers of 100, the draw joined to the inputs of the second and third only, mean
-    # and spread out
+    # three layers of 100, the draw joined to the second and third; mean and spread out
     assert model.shape_.layers() == [(X.shape[1], 100), (101, 100), (101, 100), (100, 2)]
     assert model.shape_.dropout == 0.5
     sizes = {name: array.shape for name, array in model.weights_.items()}
@@ -133,8 +132,7 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass():
 def test_standardized_outcomes_make_the_forecast_follow_the_unit(make):
     X, y = linear_task(150)
     there = make().fit(X, y).forecast(X, r=0.3)
-    # a power of two changes no digit; another unit changes the last digit of float32 (6e-8), and 20
-    # steps of training carry that to at most 1e-4
+    # a power of two changes no digit, another unit the last of float32: 1e-4 in 20 steps
     for scale, shift, tolerance in ((2.0**40, 0.0, 1e-12), (30.0, -700.0, 1e-4)):
         here = make().fit(X, shift + scale * y).forecast(X, r=0.3)
         np.testing.assert_allclose((here.mean() - shift) / scale, there.mean(), atol=tolerance)
@@ -173,8 +171,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(dra
         monkeypatch.setattr("evenhand.forecasters.training.BLOCK_INPUTS", chunk)
         outs[chunk] = score(shape, weights, x, r, "cpu")
         assert outs[chunk].dtype == np.float64
-        # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20
-        # terms
+        # matrix products of other sizes sum in another order: 1e-16 times 20 terms
         np.testing.assert_allclose(outs[chunk], outs[1], rtol=0, atol=1e-13)
     for k in range(n_networks):
         if r is None or r.ndim == 1:
@@ -204,12 +201,10 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout):
     mask = mask_of(dropout)
     kept = round(256 * (1 - dropout)) / 256
     assert abs(kept - (1 - dropout)) <= 1 / 512
-    # the units are either gone or scaled up: had an earlier layer lost units, other factors would
-    # show
+    # units are gone or scaled up: had an earlier layer lost units, other factors would show
     zero = mask == 0
     np.testing.assert_allclose(mask[~zero], 1 / kept, rtol=1e-4)
-    # binomial: 5 standard errors, a false alarm of 6e-7 each, over all units and over each
-    # network's
+    # binomial, 5 standard errors: a false alarm of 6e-7 each, over all units and per network
     for part in (zero, zero[0], zero[1]):
         assert abs(part.mean() - (1 - kept)) < 5 * np.sqrt(kept * (1 - kept) / part.size)
     # units, rows and networks are dropped independently: correlations of neighbours, same bound
@@ -273,8 +268,7 @@ def test_a_stack_trains_each_network_as_if_it_were_alone():
 def test_networks_train_on_as_before_when_another_one_stops():
     untouched, left = replayed([0, 1, 2]), replayed([0, 1, 2], first_stops=True)
     for whole, part in zip(untouched, left, strict=True):
-        # the moments of the optimizer go with their networks, or the steps after the sixth would
-        # differ
+        # moments of the optimizer go with their networks, or the steps after would differ
         torch.testing.assert_close(whole[1:], part, rtol=1e-9, atol=1e-12)
 
 
@@ -316,8 +310,7 @@ def test_networks_set_different_rows_aside(n, fraction, n_networks):
     assert validation.shape == (n_networks, n_held)
     for kept, held in zip(learning, validation, strict=True):
         assert sorted([*kept, *held]) == list(range(n))
-    # shares follow each other: none overlap while they fit into the rows, and together they cover
-    # what they can
+    # shares do not overlap while they fit into the rows, and together cover what they can
     assert len(np.unique(validation)) == min(n_networks * n_held, n)
 
 

@@ -183,8 +183,7 @@ def test_wrong_probabilities_are_never_proven(world, n):
             found = audit(forecast, y=y, groups=one, random_state=0, **QUICK)
             assert not found.status.is_proven
         missed += str(found.status.verdict) != "problem found"
-    # of 60,000 rows, the estimate of the group, 2.1 points with a standard error of 0.23, is below
-    # the tolerance of 1.66 points with a probability of 2.6%
+    # an estimate of 2.1 points with a standard error of 0.23 is below 1.66 in 2.6%
     assert n < 60_000 or missed <= (most_failures(count, 0.026) if world == "group" else 0)
 
 

@@ -129,8 +129,7 @@ def shifted(shift, change, seed=0, n_days=120):
 
 
 def test_a_broken_promise_is_detected_within_days():
-    # outcomes: 6: entropic 0.12, groups of 20%, a promise of 0.30 and a shift of 1.0 standard
-    # deviations; there the promise has the whole risk, and a fixed quantile
+    # outcomes: 6: entropic 0.12, groups of 20%, a promise of 0.30, a shift of 1.0 deviations
     promise = Promise("mean_pit", 0.2, 0.30, 0.95, LINK)
     watch = Watch(promise)
     rows = shifted(1.0, change=100)

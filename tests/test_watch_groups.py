@@ -309,8 +309,7 @@ def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_
 
 @statistical
 def test_later_groups_at_the_boundary_raise_few_false_alarms():
-    # every day brings a new town, and the W1 error of each is 0.02: 8% of PITs are uniform on the
-    # upper half (see tests/test_watch.py)
+    # a new town every day, of W1 error 0.02: 8% of PITs are uniform on the upper half
     n_sets = repeats(200)
     failures = 0
     for seed in range(n_sets):

@@ -99,8 +99,7 @@ LARGE = 5000
 
 @pytest.mark.parametrize(("n", "where"), [(600, "middle"), (LARGE, "ends")])
 def test_a_group_wrong_in_spread_only_is_found(n, where):
-    # three tenths of the rows have PITs within 0.05 of the middle (or of the ends): W1 at least 0.2
-    # and no shift of the mean. The others' PITs lie on a grid
+    # three tenths of the PITs are within 0.05 of the middle (or ends): W1 0.2, no shift
     rng = np.random.default_rng(7)
     planted = rng.permutation(n) < 0.3 * n
     near = rng.uniform(-0.05, 0.05, size=n)
@@ -116,8 +115,7 @@ def test_a_group_wrong_in_spread_only_is_found(n, where):
 @pytest.mark.parametrize("n", [800, 20_000])
 def test_the_group_of_all_rows_has_the_area_under_a_brownian_bridge(n):
     null = null_curve(np.full(n, 0.5), 1.0, n_simulations=400, random_state=0)
-    # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a
-    # false alarm in 10^6
+    # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five s.e., 1e-6
     area, sd = np.sqrt(np.pi / 32), np.sqrt(7 / 60 - np.pi / 32)
     np.testing.assert_allclose(null.mean * np.sqrt(n), area, atol=5 * sd / np.sqrt(400) + 0.002)
     assert (null.low < null.mean).all()
@@ -147,8 +145,7 @@ def times_within(mass, n_sets):
 @statistical
 @pytest.mark.parametrize(("mass", "n_sets"), [(0.25, 50), (1.0, 300)])
 def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(mass, n_sets):
-    # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the
-    # largest: exactly binomial; the two ends together are a false alarm in 5 000
+    # of 20 exchangeable sets 18 are neither the least nor the largest: a false alarm in 5,000
     n_sets = repeats(n_sets)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], n_sets, 0.9)
     assert low <= times_within(mass, n_sets) <= high
@@ -161,8 +158,7 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m, alpha):
     link = worst_groups._matching_link(as_cells(pit))
     alike = link.ppf(rng.uniform(size=(12_000, 1)), jittered(12_000, m, rng))
     errors = pathwise_errors(pit)
-    # the mean of four sets of 3000 against one: five standard errors, and what 400 rows tell of a
-    # link
+    # means of four sets of 3000 against one: five s.e., and what 400 rows tell of a link
     assert pathwise_errors(alike).mean() == pytest.approx(
         errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002
     )

@@ -48,10 +48,7 @@ def fitted(seed=0):
 
 
 def serve(model, place, n_days, *, context="2026", broken_from=None, first=0, missing=0.05):
-    """Log the forecasts of some days, and outcomes after 1 to 6 days, some of them late or never.
-
-    Outcomes of women are higher by 3 from the day `broken_from` on.
-    """
+    """Log forecasts of some days, and outcomes, women's higher by 3 from `broken_from` on."""
     X, y = people(n_days * PER_DAY, 7 + first)
     day = np.repeat(np.arange(first, first + n_days), PER_DAY)
     if broken_from is not None:

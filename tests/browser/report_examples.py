@@ -1,7 +1,4 @@
-"""Audits as plain values in the layout of their JSON, made by hand, and as typed rows.
-
-What the report is shown to do without an audit being run.
-"""
+"""Audits as plain values, made by hand in the layout of their JSON, and as typed rows."""
 
 import math
 from copy import deepcopy
