@@ -594,7 +594,7 @@ def mixture_by_hand(out, y, r, alphas):
 def test_row_losses_of_the_networks_are_those_of_the_formulas(model, n_outputs, by_hand):
     alphas = [0.125, 0.5]  # exact in float32, in which the training keeps them
     model._alphas = alphas
-    loss = model._row_loss()
+    loss = model._row_loss
     out = np.random.default_rng(1).normal(size=(2, Y.size, n_outputs))
     y, r, numbers = np.tile(Y, (2, 1)), np.tile(R, (2, 1)), torch.arange(2)
     rows = loss(tensor(out), tensor(y), tensor(r), numbers).numpy()

@@ -322,6 +322,11 @@ class Distribution(ABC):
                 shapes.add(part.shape[: part.ndim - dims] if is_array else part.batch_shape)
         return np.broadcast_shapes(*shapes)
 
+    def _joint(self, y: ArrayLike) -> Floats:
+        """Return outcomes in the shape to which they and the batch broadcast."""
+        point = as_floats("y", y)
+        return np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
+
     def __repr__(self) -> str:
         return one_line(self, shape=self.batch_shape)
 
@@ -371,29 +376,28 @@ class Distribution(ABC):
 
     # --- both tails
 
-    def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        """Return the probability on one side of outcomes."""
-        return self.tail(y, left=left).plain(upper=upper)
-
-    def _log(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        """Return the logarithm of the probability on one side of outcomes."""
-        return self.tail(y, left=left).on(upper=upper)
+    def _side(
+        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
+    ) -> Floats:
+        """Return the probability on one side of outcomes, or its logarithm."""
+        tail = self.tail(y, left=left)
+        return tail.on(upper=upper) if is_log else tail.plain(upper=upper)
 
     def cdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`P(Y <= y)`, or `P(Y < y)` if `left`."""
-        return self._probability(y, upper=False, left=left)
+        return self._side(y, upper=False, left=left)
 
     def sf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`P(Y > y)`, or `P(Y >= y)` if `left`; exact also where `1 - cdf` is rounded to 0."""
-        return self._probability(y, upper=True, left=left)
+        return self._side(y, upper=True, left=left)
 
     def logcdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`log P(Y <= y)`, or `log P(Y < y)` if `left`."""
-        return self._log(y, upper=False, left=left)
+        return self._side(y, upper=False, left=left, is_log=True)
 
     def logsf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`log P(Y > y)`, or `log P(Y >= y)` if `left`."""
-        return self._log(y, upper=True, left=left)
+        return self._side(y, upper=True, left=left, is_log=True)
 
     def log_mass(self, y: ArrayLike) -> Floats:
         """`log P(Y = y)`, `-inf` where there is no atom; exact in both tails."""

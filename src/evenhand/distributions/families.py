@@ -75,11 +75,11 @@ class Normal(Distribution, loc=0, scale=0):
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return Tail.at_score(self._score(y))
 
-    def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return special.ndtr(-self._score(y) if upper else self._score(y))
-
-    def _log(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return special.log_ndtr(-self._score(y) if upper else self._score(y))
+    def _side(
+        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
+    ) -> Floats:
+        score = -self._score(y) if upper else self._score(y)
+        return special.log_ndtr(score) if is_log else special.ndtr(score)
 
     def point(self, tail: Tail) -> Floats:
         score = special.ndtri_exp(tail.log)
@@ -487,9 +487,8 @@ class Counts(Distribution):
         return self.rate
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        point = as_floats("y", y)
-        shape = np.broadcast_shapes(point.shape, self.batch_shape)
-        count = np.broadcast_to(np.ceil(point) - 1 if left else np.floor(point), shape)
+        point = self._joint(y)
+        count = np.ceil(point) - 1 if left else np.floor(point)
         is_outside = (count < 0) | np.isposinf(count)
         k = np.where(is_outside, 0.0, count)
         # the tail that is the smaller one in most cases, or the other one
@@ -770,10 +769,7 @@ class Piecewise(Distribution):
 
     def _outside(self, y: ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Return outcomes, and how many lengths they are below and above the knots."""
-        values = self._knots.values
-        point = as_floats("y", y)
-        point = np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
-        low, high = self._lengths
+        values, point, (low, high) = self._knots.values, self._joint(y), self._lengths
         with np.errstate(over="ignore"):
             below = np.maximum(values[..., 0] - point, 0.0) / low
             return point, below, np.maximum(point - values[..., -1], 0.0) / high
@@ -1089,9 +1085,7 @@ class Categorical(Distribution, support=1, probabilities=1):
 
     def _position(self, y: ArrayLike, *, left: bool) -> Ints:
         """Return the number of values at most `y` (below `y` if `left`), of the joint shape."""
-        point = as_floats("y", y)
-        point = np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
-        return count_below(self.support, point, left=left)
+        return count_below(self.support, self._joint(y), left=left)
 
     @cached_property
     def _logs(self) -> tuple[Floats, ...]:
@@ -1100,18 +1094,15 @@ class Categorical(Distribution, support=1, probabilities=1):
             nearer = Tail.smaller(*(np.log(sums) for sums in self._sums))
         return tuple(nearer.on(upper=upper) for upper in (False, True))
 
-    def _entry(self, sums: Floats, y: ArrayLike, *, left: bool) -> Floats:
-        found = entries(sums, self._position(y, left=left))
+    def _side(
+        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
+    ) -> Floats:
+        sums = self._logs if is_log else self._sums
+        found = entries(sums[upper], self._position(y, left=left))
         return np.where(np.isnan(y), np.nan, found)
 
-    def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return self._entry(self._sums[upper], y, left=left)
-
-    def _log(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return self._entry(self._logs[upper], y, left=left)
-
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        return Tail.smaller(*(self._log(y, upper=upper, left=left) for upper in (False, True)))
+        return Tail.smaller(self.logcdf(y, left=left), self.logsf(y, left=left))
 
     def point(self, tail: Tail) -> Floats:
         lower, upper = (logs[..., 1:-1] for logs in self._logs)

@@ -475,14 +475,14 @@ class RandomizedRegressor(WrappingForecaster):
         rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
         estimator = self.estimator
         if estimator is None:
-            seed = None if self.random_state is None else int(rows.random.integers(2**31))
+            seed = None if self.random_state is None else rows.seed()
             estimator = MixtureMLPRegressor(random_state=seed)
         kind = check_before_fit(estimator, rows.y, self.support)
         refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
             options: dict[str, Any] = {"spread": self.spread, "support": self.support}
-            seed = int(rows.random.integers(2**31))
+            seed = rows.seed()
             estimator = RecalibratedRegressor(estimator, cv=cv, random_state=seed, **options)
             self.support_ = None
             self._fit_base(estimator, rows)
@@ -627,7 +627,7 @@ class ClassifierForecaster(WrappingForecaster):
         check_outcomes(rows.y, kind=None)
         classifier = self.classifier
         if classifier is None:
-            classifier = TableClassifier(int(rows.random.integers(2**31)))
+            classifier = TableClassifier(rows.seed())
         self._fit_base(classifier, rows, "classifier")
         return self
 
@@ -706,6 +706,8 @@ class CountRegressor(WrappingForecaster):
     largest: int | None = None
     random_state: RandomState = None
 
+    kind = OutcomeKind.COUNT
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the regressor, and estimate the dispersion.
 
@@ -741,7 +743,7 @@ class CountRegressor(WrappingForecaster):
         check_outcomes(rows.y, kind=None)
         estimator = self.estimator
         if estimator is None:
-            estimator = TableCounts(int(rows.random.integers(2**31)))
+            estimator = TableCounts(rows.seed())
         self._fit_base(estimator, replace(rows, family=self.family), "counts")
         return self
 
@@ -763,9 +765,6 @@ class CountRegressor(WrappingForecaster):
         self._values()
         super()._set_base(base)
         self.dispersion_ = base.learned["dispersion"].item()
-
-    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return OutcomeKind.COUNT
 
 
 # --- an outcome with an atom at one end of its range, such as money with zeros
@@ -830,6 +829,7 @@ class HurdleRegressor(Forecaster):
     end: End = "low"
     random_state: RandomState = None
 
+    kind = OutcomeKind.HURDLE
     inner = ("classifier", "regressor")
     learned = Forecaster.learned | {"classifier_": Any, "regressor_": Any}
 
@@ -882,9 +882,6 @@ class HurdleRegressor(Forecaster):
             chance = 1 - self.classifier_.forecast(rows).event_probability()
             part = self.regressor_.base_forecast(rows)
         return Forecast.from_hurdle(chance, part, self.at, self.end).distribution
-
-    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return OutcomeKind.HURDLE
 
     def _check_outcomes(self, y: Floats) -> Any:
         """Check the outcomes on both sides; return which are away from the atom."""
@@ -940,16 +937,16 @@ class FittedForecaster(Forecaster):
         The fitted model.
     """
 
+    kind = None
+
     def __init__(self, model: Any) -> None:
         self.model, self._base = model, Base.of_fitted(model)
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        return Forecast(self._base.distribution(X))
+    def _check_new_rows(self, X: Any) -> Any:
+        return X
 
-    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return None
+    def _distribution(self, rows: Any) -> Distribution:
+        return self._base.distribution(rows)
 
 
 def as_forecaster(model: Any) -> Any:

@@ -268,9 +268,13 @@ class Training:
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=take_rows(self.X, rows), y=self.y[rows], weight=weight)
 
+    def seed(self) -> int:
+        """Draw a seed for a model."""
+        return int(self.random.integers(2**31))
+
     def folds(self) -> Iterator[tuple[Training, Ints]]:
         """Yield the training rows without each fold, and the row numbers of the fold."""
-        folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
+        folds = KFold(self.cv, shuffle=True, random_state=self.seed())
         for learn, held_out in folds.split(np.empty((self.y.size, 1))):
             # nested folds need two rows each as well
             yield replace(self.take(learn), cv=max(2, min(self.cv, learn.size // 2))), held_out
@@ -398,6 +402,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     }
     """What is learned and stored: attributes and their types."""
 
+    kind: ClassVar[OutcomeKind | None] = OutcomeKind.CONTINUOUS
+    """Kind of outcome; None if it depends on the model inside or on the outcomes."""
+
     support: Bounds = None
     support_: Support | None = None
     random_state: RandomState = None
@@ -465,7 +472,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         None if only a forecast shows it.
         """
-        return OutcomeKind.CONTINUOUS
+        return self.kind
 
     def predict(self, X: Any) -> Floats:
         """Predict the mean of the outcome, shape (n,); it does not depend on a draw.

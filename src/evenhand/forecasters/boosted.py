@@ -616,7 +616,7 @@ class BoostedDistributionRegressor(Forecaster):
         n_samples, n_features = features.shape
         splits = range(n_splits(n_samples))
         folds = np.stack([random.permutation(n_samples) % self.cv for _ in splits])
-        settings = self._settings(n_samples, n_features, int(random.integers(2**31)))
+        settings = self._settings(n_samples, n_features, rows.seed())
         flags = category_flags(self.encoder_)
         return FoldEnsembles(features, np.flatnonzero(flags).tolist(), folds, settings)
 

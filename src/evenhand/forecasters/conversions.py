@@ -42,7 +42,6 @@ from evenhand.distributions import (
     Quantiles,
     from_ppf,
 )
-from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Family, Forecaster, State, Training, allows_missing, thawed
 from evenhand.forecasters.samples import clearly_best
@@ -720,29 +719,11 @@ class SurvivalModel(Forecaster):
         # before its first event a model without a parametric baseline predicts none
         self._start = 0.0 if _is_parametric(self.model) else float(known[0])
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        """Predict the distribution of each row's time.
+    def _check_new_rows(self, X: Any) -> Any:
+        return X
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            Rows as the model takes them: lifelines reads the columns it was fitted to by name.
-        r, random_state
-            Without effect, as the forecaster is deterministic.
-
-        Returns
-        -------
-        Forecast
-            With a horizon, a hurdle forecast with its atom at the horizon.
-
-        Raises
-        ------
-        InputError
-            If columns are missing, or the model predicts no probability for a row.
-        """
-        return Forecast.from_survival(self.times, self.survival(X), self.horizon)
+    def _forecast(self, rows: Any) -> Forecast:
+        return Forecast.from_survival(self.times, self.survival(rows), self.horizon)
 
     def survival(self, X: Any) -> Floats:
         """Return the probabilities of times beyond each of `times`, shape (n, q).

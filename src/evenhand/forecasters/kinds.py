@@ -681,16 +681,17 @@ def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
 class WrappingForecaster(Forecaster):
     """A forecaster around a model, whose distributions it predicts or transforms."""
 
+    kind = None
     inner: ClassVar[tuple[str, ...]] = ("estimator",)
     learned = Forecaster.learned | {"_base": Base}
 
     estimator: Any
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        if self.kind is None and self.estimator is not None:
+            return outcome_of(self.estimator, y)
         # the default estimator of a randomized forecaster is continuous
-        if self.estimator is None:
-            return OutcomeKind.CONTINUOUS
-        return outcome_of(self.estimator, y)
+        return self.kind or OutcomeKind.CONTINUOUS
 
     def _set_base(self, base: Base) -> None:
         self._base = base

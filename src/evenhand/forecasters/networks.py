@@ -10,7 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,11 +37,6 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Bounds, Forecaster, check_integers, check_support
 from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
-
-if TYPE_CHECKING:
-    import torch
-
-    from evenhand.forecasters.training import RowLoss
 
 # --- skewed scales: increasing functions of scores that are roughly normal (Tukey's g)
 
@@ -280,6 +275,8 @@ class Shape:
 
 # --- mixtures of normals as functions of a network's outputs
 
+LOG_ROOT_2PI = 0.5 * float(np.log(2 * np.pi))
+
 MIN_STD = 0.002
 """Smallest standard deviation of a component, relative to the unit of the outcome."""
 
@@ -324,27 +321,20 @@ class MixtureOutputs:
         std = slope * (np.logaddexp(0.0, raw) + self.min_std)
         return special.softmax(logits, axis=-1), loc, std
 
-    def row_loss(self) -> RowLoss:
-        """Return the log loss of each row."""
+    def loss(self, out: Any, y: Any) -> Any:
+        """Return the log loss of each row of tensors."""
         import torch
 
         from evenhand.losses import nll_loss
 
-        log_root = 0.5 * float(np.log(2 * np.pi))
-
-        def loss(
-            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-        ) -> torch.Tensor:
-            # sums over the few components of a row are several times faster along the first axis
-            logits, score, raw = out.movedim(-1, 0).contiguous().chunk(3)
-            loc, slope = self.skew.place(score, torch)
-            std = slope * (torch.nn.functional.softplus(raw) + self.min_std)
-            z = (y - loc) / std
-            parts = logits - 0.5 * z * z - torch.log(std)
-            log_density = torch.logsumexp(parts, dim=0) - torch.logsumexp(logits, dim=0) - log_root
-            return nll_loss(log_density)
-
-        return loss
+        # sums over the few components of a row are several times faster along the first axis
+        logits, score, raw = out.movedim(-1, 0).contiguous().chunk(3)
+        loc, slope = self.skew.place(score, torch)
+        std = slope * (torch.nn.functional.softplus(raw) + self.min_std)
+        z = (y - loc) / std
+        parts = logits - 0.5 * z * z - torch.log(std)
+        log_density = torch.logsumexp(parts, dim=0) - torch.logsumexp(logits, dim=0) - LOG_ROOT_2PI
+        return nll_loss(log_density)
 
 
 # --- recalibration of an ensemble's spread from the rows that its members held out
@@ -475,8 +465,8 @@ class NeuralForecaster(Forecaster):
         """Train with the arguments of `fit`, as for `_learn`."""
 
     @abstractmethod
-    def _row_loss(self) -> Any:
-        """Return the loss of a row."""
+    def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
+        """Return the loss of each row, as `RowLoss`."""
 
     @abstractmethod
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
@@ -520,7 +510,7 @@ class NeuralForecaster(Forecaster):
         chosen, best = training.train_best(
             candidates,
             n_networks,
-            self._row_loss(),
+            self._row_loss,
             device=self.device,
             random_state=given.random,
             verbose=self.verbose,
@@ -815,8 +805,8 @@ class MixtureMLPRegressor(NeuralForecaster):
         arrays = self.outputs_.mixtures(self._outputs_of(rows.x[some], None))
         return spread_factor(*arrays, rows.y[some], rows.weight[some], held[:, some])
 
-    def _row_loss(self) -> Any:
-        return self.outputs_.row_loss()
+    def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
+        return self.outputs_.loss(out, y)
 
 
 # --- PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)
@@ -948,7 +938,9 @@ class PAICRegressor(NeuralForecaster):
     def _fit(self, data: Any, path: Sequence[PAICRegressor] = ()) -> None:
         """Train `path`, which differ only in alpha, as one stack with the settings of `self`."""
         models = path or [self]
-        self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
+        self._alphas: Any = [
+            check_fraction("alpha", model.alpha, high_open=False) for model in models
+        ]
         self._learn(len(models), 2, *data)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
@@ -988,26 +980,16 @@ class PAICRegressor(NeuralForecaster):
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
         return [(None, self.dropout, self._settings(longest=self.max_steps))]
 
-    def _row_loss(self) -> Any:
+    def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
         import torch
 
         from evenhand.losses import individual_calibration_loss
 
-        alphas = torch.tensor(self._alphas, dtype=torch.float32, device="cpu")
-        log_root = 0.5 * float(np.log(2 * np.pi))
-
-        def loss(
-            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-        ) -> torch.Tensor:
-            assert r is not None
-            std = PAIC_STD_RANGE * torch.sigmoid(out[..., 1]) + PAIC_MIN_STD
-            z = (y - out[..., 0]) / std
-            nonlocal alphas
-            alphas = alphas.to(out.device)  # copied to a GPU once
-            alpha = alphas[numbers][:, None]
-            # one draw per row and step, so that each row is trained with many draws over the steps
-            return individual_calibration_loss(
-                torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
-            )
-
-        return loss
+        # copied to a GPU once
+        self._alphas = torch.as_tensor(self._alphas, dtype=torch.float32, device=out.device)
+        std = PAIC_STD_RANGE * torch.sigmoid(out[..., 1]) + PAIC_MIN_STD
+        z = (y - out[..., 0]) / std
+        # one draw per row and step, so that each row is trained with many draws over the steps
+        log_density = -0.5 * z * z - torch.log(std) - LOG_ROOT_2PI
+        alpha = self._alphas[numbers][:, None]
+        return individual_calibration_loss(torch.special.ndtr(z), log_density, r, alpha)

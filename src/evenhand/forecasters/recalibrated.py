@@ -1006,6 +1006,7 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     spread: ClassVar[SpreadKind] = "learned"  # type: ignore[misc]
     support: ClassVar[Bounds] = None  # type: ignore[misc]
 
+    kind = OutcomeKind.BINARY
     learned = RecalibratedRegressor.learned | {"classes_": np.ndarray}
 
     # known groups of rows are passed by name, not through pipelines
@@ -1089,9 +1090,6 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     @property
     def _has_curve(self) -> bool:  # type: ignore[override]
         return self.method == "maps"
-
-    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return OutcomeKind.BINARY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
