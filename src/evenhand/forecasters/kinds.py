@@ -681,7 +681,7 @@ def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
 class WrappingForecaster(Forecaster):
     """A forecaster around a model, whose distributions it predicts or transforms."""
 
-    kind = None
+    kind: ClassVar[OutcomeKind | None] = None
     inner: ClassVar[tuple[str, ...]] = ("estimator",)
     learned = Forecaster.learned | {"_base": Base}
 
