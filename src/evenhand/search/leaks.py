@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.tables import Groups, as_numbers, as_table, feature_groups
@@ -60,7 +59,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
         `rank_correlation` with the outcomes and `forecast_rank_correlation`.
     """
     ranges = (Ranges.of(y), Ranges.of(median))
-    ranks = _Ranks(y, median)
+    ranks = _Ranks(pd.DataFrame({"y": y, "median": median}))
     table = pd.DataFrame() if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
     for j, (name, made) in enumerate(feature_groups(table)):
@@ -166,16 +165,13 @@ class Ranges:
 
 @dataclass(frozen=True)
 class _Ranks:
-    """Rank correlations of features and of forecast medians with outcomes `y`."""
+    """Rank correlations of features and of forecast medians with outcomes, columns of a table."""
 
-    y: Floats
-    median: Floats
+    table: pd.DataFrame
 
     @cached_property
-    def _whole(self) -> tuple[Floats, float]:
-        """Ranks of all outcomes, and the correlation of the medians with them."""
-        ranks = _ranks(self.y)
-        return ranks, _correlation(_ranks(self.median), ranks)
+    def _whole(self) -> pd.DataFrame:
+        return self.table.rank()
 
     def of(self, values: pd.Series[Any]) -> tuple[float, float]:
         """Return both correlations if the feature may be made from the outcome, else NaN."""
@@ -183,14 +179,13 @@ class _Ranks:
         present = ~np.isnan(numbers)
         if present.sum() < 20:
             return np.nan, np.nan
-        if present.all():
-            # most features have no missing values and share the ranks of all outcomes, which are
-            # slow to compute
-            outcomes, of_median = self._whole
-        else:
-            outcomes = _ranks(self.y[present])
-            of_median = _correlation(_ranks(self.median[present]), outcomes)
-        own = _correlation(_ranks(numbers[present]), outcomes)
+        # most features have no missing values and share the ranks of all outcomes, which are slow
+        # to compute
+        ranks = self._whole if present.all() else self.table[present].rank()
+        ranks = ranks.assign(own=pd.Series(numbers[present], ranks.index).rank())
+        # equal values have no correlation
+        found = ranks.corr()["y"].abs().fillna(0.0)
+        own, of_median = float(found["own"]), float(found["median"])
         return (own, of_median) if own > 0.99 and own > of_median else (np.nan, np.nan)
 
 
@@ -201,16 +196,3 @@ def _as_numbers(values: pd.Series[Any]) -> Floats:
     if values.dtype.kind in "iuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.full(len(values), np.nan)
-
-
-def _ranks(values: Floats) -> Floats:
-    """Return ranks; equal values share their mean rank."""
-    return np.asarray(pd.Series(values).rank(), dtype=np.float64)
-
-
-def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return the absolute correlation of ranks; 0 if either is constant."""
-    a = first - first.mean()
-    b = second - second.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return min(abs(float(a @ b)) / size, 1.0) if size > 0 else 0.0
