@@ -33,7 +33,7 @@ from evenhand.outcomes import Rounding
 from evenhand.scoring import cell_log_score
 from evenhand.selection import NotWorthItWarning
 from evenhand.selection.chosen_link import Costs, Wrapped
-from evenhand.selection.comparison import without_features
+from evenhand.selection.result import without_features
 from evenhand.selection.target import LEAST_ALPHA
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from parts_examples import searching

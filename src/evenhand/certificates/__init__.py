@@ -4,7 +4,16 @@ from __future__ import annotations
 
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.bounds import LatticeBounds, LinkBounds
-from evenhand.certificates.certificate import MASSES, Certificate, Choice, FollowUp, Method, Thinned
+from evenhand.certificates.certificate import (
+    MASSES,
+    Certificate,
+    Choice,
+    Envelope,
+    FollowUp,
+    Method,
+    Promise,
+    Thinned,
+)
 from evenhand.certificates.certify import (
     WEIGHTED,
     OffAtom,
@@ -23,7 +32,6 @@ from evenhand.certificates.parts import (
     coverage_floor,
     part_of_base,
 )
-from evenhand.certificates.promise import Envelope, Promise
 from evenhand.certificates.unions import Unions
 
 __all__ = [

@@ -54,8 +54,14 @@ from evenhand.links import Link, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.report import worth_sentence
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
-from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
-from evenhand.selection.result import NotWorthItWarning, Selection, group_without_draw
+from evenhand.selection.result import (
+    COMPARED_DRAWS,
+    HeldOutScores,
+    NotWorthItWarning,
+    Selection,
+    group_without_draw,
+    mean_with_error,
+)
 from evenhand.selection.target import Target
 from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows, unreported
 

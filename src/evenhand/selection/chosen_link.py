@@ -30,7 +30,7 @@ from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
 from evenhand.outcomes import Outcomes, Rounding
-from evenhand.selection.comparison import log_scores
+from evenhand.selection.result import log_scores
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
