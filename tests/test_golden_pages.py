@@ -138,7 +138,7 @@ def test_a_page_and_a_summary_run_few_functions(name):
     def html_of():
         return audit_html(AuditRows.read((PAGES / f"{name}.json").read_bytes()))
 
-    for call, most, most_files in ((text_of, 74, 8), (html_of, 152, 11)):
+    for call, most, most_files in ((text_of, 60, 8), (html_of, 150, 11)):
         run = functions_run(call)
         assert len(run) <= most
         assert len({file for file, _ in run}) <= most_files

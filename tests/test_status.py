@@ -20,7 +20,8 @@ from evenhand.audits.verdict import decided, status_of
 from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
 from evenhand.report.charts import Row
-from evenhand.report.slots import Slots, name_of, result_of
+from evenhand.report.slots import Slots, name_of
+from evenhand.report.tables import result
 from evenhand.results import AuditRows, Condition, Finding, Verdict
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
@@ -163,7 +164,7 @@ def test_the_same_rows_count_once():
     assert [one.group for one in rows.problems] == [own["group"], "score <= 0.1"]
     assert (rows.status.n_examined, rows.status.n_problems) == (2, 2)
     assert [one.same_as for one in rows.named] == [own["group"]]
-    assert result_of(rows.named[0], rows) == f"same rows as {own['group']}"
+    assert result(rows.named[0], rows).text == f"same rows as {own['group']}"
 
 
 def test_proven_needs_every_upper_end():
@@ -313,9 +314,9 @@ def test_results_of_groups_are_six_words():
         ({"possible_leak": True}, "possible leak"),
         ({"same_as": "b", "problem": True}, "same rows as b"),
     ):
-        assert result_of(Finding.of(calm | more), rows) == expected, more
+        assert result(Finding.of(calm | more), rows).text == expected, more
     scores = judged(calm_scores())
-    assert {result_of(one, scores) for one in scores.by_forecast} == {"rate within 2"}
+    assert {result(one, scores).text for one in scores.by_forecast} == {"rate within 2"}
 
 
 def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid():
@@ -387,15 +388,14 @@ def test_next_steps_repair_the_groups_by_their_rules():
     rows = judged(given)
     assert rows.leading is rows.learned[1]
     repair, *_ = Slots(rows).next
-    assert shlex.split(repair.command) == [
+    assert shlex.split(repair.code) == [
         *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
         *("--by", 'age > 44 and sex = "f and \\"m\\" = 1"', "--out", "repaired"),
     ]
-    assert "found = evenhand.audit(model, X, y)\nrepaired = found.repair(model" in repair.python
     text = audit_text(rows)
     # broken between options, as a shell reads it
     shown = text[text.index("evenhand recalibrate") :]
-    assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
+    assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.code)
     # readers who audited with the command get no Python, and those who did not get it alone
     assert "found.repair" not in audit_text(rows, full=True)
     text = audit_text(judged(given | {"provenance": {}}), full=True)
@@ -405,11 +405,12 @@ def test_next_steps_repair_the_groups_by_their_rules():
 
 @pytest.mark.parametrize("name", EVERY)
 def test_next_steps_are_commands_that_exist(name):
-    for step in Slots(audit_of(name)).next:
+    made = {"command": "evenhand audit t.csv --target y --forecast mean=mu,std=sd"}
+    for step in Slots(msgspec.structs.replace(audit_of(name), provenance=made)).next:
         assert step.what.endswith(".")
-        if not step.command:
+        if not step.is_command:
             continue
-        program, command, *words = shlex.split(step.command)
+        program, command, *words = shlex.split(step.code)
         assert program == "evenhand"
         COMMANDS[command].make_context(command, words)
 
@@ -427,7 +428,7 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():
     sides = [{"column": "predicted probability", "operator": o, "value": v} for o, v in ends]
     values["by_forecast"][-1]["rule"] = [{"comparisons": sides, "or_missing": False}]
     step, *_ = Slots(judged(values)).next
-    words = shlex.split(step.command)
+    words = shlex.split(step.code)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--by") + 1] == expected
 
@@ -443,7 +444,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     )
     assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
     # nobody has the rows of a group found by search among other rows
-    assert beside.python == "repaired = found.repair(model, X_other, y_other)"
+    assert beside.code == "repaired = found.repair(model, X_other, y_other)"
     assert alone.what.startswith("Recalibrate all forecasts")
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
@@ -451,7 +452,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     )
     assert [beside.what[:17], alone.what[:17]] == ["Repair the groups", "Repair this group"]
     for step in (beside, alone):
-        assert step.python == "repaired = found.repair(model, X_other, y_other, groups=masks)"
+        assert step.code == "repaired = found.repair(model, X_other, y_other, groups=masks)"
 
 
 def test_a_command_repairs_the_worst_groups_that_share_no_column():

@@ -177,7 +177,7 @@ def test_without_a_horizon_one_sentence_says_why_nothing_is_proven():
     rows = audited("no horizon").rows
     assert "Without a horizon nothing can be proven for every group" in texts("no horizon")
     assert rows.bound is None
-    steps = [step.python for step in Slots(rows).next]
+    steps = [step.code for step in Slots(rows).next]
     assert any("horizon=" in python for python in steps)
     assert not any("randomize(" in python for python in steps)
 
@@ -195,9 +195,9 @@ def test_next_steps_repeat_event_and_horizon():
     options = "--target stay --forecast survival=1=s1,2=s2 --event died --horizon 2"
     command = f"evenhand audit test.csv {options} --groups ward"
     recorded = msgspec.structs.replace(rows, provenance={**rows.provenance, "command": command})
-    commands = [step.command for step in Slots(recorded).next if step.command]
+    commands = [step.code for step in Slots(recorded).next if step.is_command]
     assert options in next(one for one in commands if "recalibrate" in one)
-    lines = "\n".join(step.python for step in Slots(rows).next)
+    lines = "\n".join(step.code for step in Slots(rows).next)
     assert "evenhand.Outcomes(y_other, event_other, horizon=2)" in lines
 
 

@@ -13,6 +13,7 @@ import math
 import reprlib
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from functools import partial
 from typing import Any, Literal, TypeGuard
 
 LEAST_FLOOR = 0.01
@@ -102,18 +103,7 @@ def is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-def confidence_in_full(level: float) -> str:
-    """Write a confidence in full; it is never rounded up.
-
-    Examples
-    --------
-    >>> confidence_in_full(0.95), confidence_in_full(0.99999), confidence_in_full(1 - 0.05 / 3)
-    ('95%', '99.999%', '98.33%')
-    """
-    return _percent_in_full(level, "down")
-
-
-def in_full(share: float | None) -> str:
+def in_full(share: float | None, toward: Toward = "up") -> str:
     """Write a share that was given, such as the least size of a group, in full.
 
     A long one is rounded up. For group sizes that is the valid direction: a bound for groups of a
@@ -123,8 +113,23 @@ def in_full(share: float | None) -> str:
     --------
     >>> in_full(0.2), in_full(0.125), in_full(1 / 3)
     ('20%', '12.5%', '33.34%')
+    >>> confidence_in_full(0.95), confidence_in_full(0.99999), confidence_in_full(1 - 0.05 / 3)
+    ('95%', '99.999%', '98.33%')
     """
-    return _percent_in_full(share, "up") if is_known(share) else UNKNOWN
+    if not is_known(share):
+        return UNKNOWN
+    # all decimals if there are at most 12, else two
+    full = _rounded(share, 12, 100, toward)
+    is_other = full != _rounded(share, 12, 100, "up" if toward == "down" else "down")
+    # a confidence just below 1 must not be printed as 100%
+    if is_other or (full == 100 and share != 1):
+        full = EXACT.multiply(Decimal(repr(float(share))), Decimal(100))
+        return f"{full.quantize(Decimal('0.01'), RULES[toward], EXACT):f}%"
+    return f"{full.normalize():f}%"
+
+
+confidence_in_full = partial(in_full, toward="down")
+"""Writes a confidence in full; it is never rounded up."""
 
 
 def points_in_full(share: float) -> str:
@@ -132,20 +137,9 @@ def points_in_full(share: float) -> str:
     return in_full(share).removesuffix("%")
 
 
-def points_with_digits(share: float) -> str:
-    """Write a share as percentage points with six digits, where fewer look like another number.
-
-    Examples
-    --------
-    >>> points_with_digits(0.2500004)
-    '25'
-    >>> points_with_digits(0.250004)
-    '25.0004'
-    """
-    return f"{100 * share:.6g}"
-
-
-def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) -> str:
+def percent(
+    share: float | None, toward: Toward = "nearest", decimals: int = 1, sign: str = "%"
+) -> str:
     """Write an estimated share, or an end of its interval.
 
     Examples
@@ -153,12 +147,11 @@ def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) 
     >>> percent(0.8049), percent(0.8041, "up"), percent(0.8041, decimals=0), percent(None)
     ('80.5%', '80.5%', '80%', '-')
     """
-    return _fixed(share, decimals, toward, unit=100) + ("%" if is_known(share) else "")
+    return _fixed(share, decimals, toward, unit=100) + (sign if is_known(share) else "")
 
 
-def points(share: float | None, toward: Toward = "nearest") -> str:
-    """Write an estimated error in percentage points, without a unit."""
-    return _fixed(share, 1, toward, unit=100)
+points = partial(percent, sign="")
+"""Writes an estimated error in percentage points, without a unit."""
 
 
 def ratio(value: float | None, toward: Toward = "nearest") -> str:
@@ -339,17 +332,6 @@ def _digits(value: float, digits: int, toward: Toward) -> float:
     """Return a value to so many significant digits."""
     decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     return float(_rounded(value, decimals, 1, toward))
-
-
-def _percent_in_full(share: float, toward: Toward) -> str:
-    """Return a percentage with all its decimals if there are at most 12, else with two."""
-    full = _rounded(share, 12, 100, toward)
-    # a confidence just below 1 must not be printed as 100%
-    is_other = full != _rounded(share, 12, 100, "up" if toward == "down" else "down")
-    if is_other or (full == 100 and share != 1):
-        full = EXACT.multiply(Decimal(repr(float(share))), Decimal(100))
-        return f"{full.quantize(Decimal('0.01'), RULES[toward], EXACT):f}%"
-    return f"{full.normalize():f}%"
 
 
 def option_name(parameter: str) -> str:

@@ -233,12 +233,9 @@ class Finding(Row, frozen=True):
     @property
     def size(self) -> Interval:
         """Size of the error: where times are cut off, the Kaplan-Meier estimate."""
-        return self.interval("km_error" if self.censored else "error")
-
-    @property
-    def most(self) -> Number:
-        """Upper bound of its error that assumes nothing about times that are cut off."""
-        return self.most_error if self.censored else self.error_high
+        if self.censored:
+            return Interval(self.km_error, self.km_error_low, self.km_error_high)
+        return Interval(self.error, self.error_low, self.error_high)
 
     @property
     def least(self) -> float:
@@ -261,7 +258,9 @@ class Finding(Row, frozen=True):
     def is_proven(self, tolerance: float) -> bool:
         """Whether the whole interval is within a tolerance."""
         # the numbers of a group known by probability are not those of its members
-        return not self.probable and self.most is not None and self.most <= tolerance + ROUNDING
+        # where times may be cut off, by the bound that assumes nothing about them
+        most = self.most_error if self.censored else self.error_high
+        return not self.probable and most is not None and most <= tolerance + ROUNDING
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -979,7 +978,7 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     @cached_property
     def examined(self) -> tuple[Finding, ...]:
         """All groups of the family beside everyone that were examined, each set of rows once."""
-        groups = (*self.by_forecast, *self.named, *self.scan, *self.learned)
+        groups = (*self.by_forecast, *self.groups[1:], *self.scan, *self.learned)
         # who is lost may or may not have the event by the horizon: there is no such part
         part = self.positive_part if self.censoring is None else ()
         return tuple(one for one in (*groups, *part) if one.is_judged)
@@ -995,12 +994,6 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     def is_everyone_problem(self) -> bool:
         """Whether all people together are one of the problems."""
         return any(one.problem for one in self.overall)
-
-    @property
-    def seen(self) -> tuple[Finding, ...]:
-        """Groups that are significantly off within the tolerance, by falling lower bound."""
-        found = (one for one in self.examined if one.off and not one.problem)
-        return tuple(sorted(found, key=lambda one: one.rank))
 
     @property
     def leading(self) -> Finding | None:

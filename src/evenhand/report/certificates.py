@@ -211,7 +211,7 @@ def certificate_text(proof: Certificate) -> str:
     every = rows_from(Bound, proof.table(SIZES)) if proof.bounds_every_group else ()
     tables = (
         named_bounds(() if is_event else rows_from(NamedBound, proof.named_table())),
-        every_group(every, plain, people),
+        every_group(every, people),
         plain_intervals(plain, may_be_lost=followed is not None),
         event_bounds(events),
     )

@@ -1,14 +1,30 @@
-"""Charts: axes, layers of marks with their labels and values, and their coordinates."""
+"""Charts: axes, layers of marks with their labels, and coordinates; charts of an audit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
-from evenhand._format import in_full, is_known
+from evenhand._escape import short
+from evenhand._format import (
+    UNKNOWN,
+    band,
+    count,
+    in_full,
+    is_known,
+    number_in_full,
+    percent,
+    points,
+    points_in_full,
+    whole,
+)
+from evenhand.report import tables
+from evenhand.report.kinds import Kind, one_line
+from evenhand.report.slots import capitalized, name_of
+from evenhand.results import AuditRows, Finding
 
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
 OUTCOMES_TITLE = "Share of outcomes"
@@ -22,13 +38,6 @@ Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
 Side = Literal["left", "right", "above", "below"]
 
 
-def plain(value: float) -> str:
-    """Format a tick of an axis."""
-    size = abs(value)
-    # adding 0.0 removes the sign of a negative zero
-    return f"{value + 0.0:.4g}" if size >= 1e7 or 0 < size < 1e-4 else f"{value + 0.0:,.10g}"
-
-
 @dataclass(frozen=True)
 class Axis:
     """Range, title and ticks of an axis."""
@@ -37,7 +46,7 @@ class Axis:
     high: float
     title: str = ""
     ticks: Sequence[float] = ()
-    show: Callable[[float], str] = plain
+    show: Callable[[float], str] = number_in_full
 
 
 def top_axis(most: float, title: str = "") -> Axis:
@@ -52,7 +61,6 @@ def top_axis(most: float, title: str = "") -> Axis:
     return Axis(0, top, title, nice_ticks(0.0, top, 5), in_full)
 
 
-# the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines
 @dataclass(frozen=True)
 class Area:
     """Area between two lines."""
@@ -60,7 +68,6 @@ class Area:
     low: Sequence[Place]
     high: Sequence[Place]
     label: str = ""
-    rank: int = 1
 
     @classmethod
     def of(cls, ends: Iterable[tuple[float, float | None, float | None]], label: str) -> Area:
@@ -76,7 +83,6 @@ class Line:
     points: Sequence[Place]
     label: str = ""
     kind: Literal["even", "edge", "curve", "level"] = "even"
-    rank: int = 2
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,6 @@ class Bars:
     bars: Sequence[Bar]
     label: str
     off_label: str
-    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,6 @@ class Points:
     color: Color = "blue"
     shape: Shape = "circle"
     off_label: str = ""
-    rank: int = 0
     along: Sequence[Place] = ()
 
 
@@ -315,3 +319,276 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
     ]
     words = dict(zip(ticks, made.ConciseDateFormatter(locator).format_ticks(ticks), strict=True))
     return Axis(low, high, title, ticks, words.__getitem__)
+
+
+# --- charts of an audit
+
+DRAWN = 8
+"""Most rows of a chart."""
+
+NAME = 60
+"""Most characters of the name of a row, so that its two lines fit beside its mark."""
+
+LEVEL = 0.8
+"""The interval whose coverage is drawn."""
+
+
+def overview(rows: AuditRows) -> Chart | None:
+    """Return the picture of a page, by what is known: rates, coverage, or errors of groups."""
+    kind, leading = Kind.of(rows), rows.leading
+    tenths = [one for one in rows.by_forecast if None not in (one.predicted, one.rate)]
+    if kind.has_rates and len(tenths) > 1:
+        return _tenths_chart(tenths, rows)
+    if is_survival(rows):
+        return survival_chart(rows)
+    drawn = [one for one in _groups_drawn(rows) if one.size.value is not None]
+    is_covered = not kind.has_rates and all(one.coverage_80 is not None for one in drawn)
+    # a mark at 80% must not stand for a problem of another kind
+    is_plain = leading is None or abs((leading.coverage_80 or LEVEL) - LEVEL) > rows.tolerance
+    return _groups_chart(drawn, rows, is_covered=is_covered and is_plain) if drawn else None
+
+
+def is_survival(rows: AuditRows) -> bool:
+    """Whether the picture has rates by the horizon: those of the worst group are known."""
+    known = {one.group for one in rows.survival}
+    return bool(known) and (rows.leading is None or rows.leading.group in known)
+
+
+def _groups_drawn(rows: AuditRows) -> list[Finding]:
+    """Return everyone, the worst groups that share no feature, named groups, then others."""
+    named = sorted(rows.named, key=lambda one: one.rank)
+    others = sorted(rows.examined, key=lambda one: one.rank)
+    # a group by features and one found by search may have the same name: the worse one is drawn
+    found: dict[str, Finding] = {}
+    for one in (*rows.overall, *rows.listed, *named, *others):
+        is_shown = one in rows.overall or one.is_judged
+        # the people of a positive part are not those of the other groups
+        if is_shown and one.same_as is None and one not in rows.positive_part:
+            found.setdefault(name_of(one, rows), one)
+        if len(found) == DRAWN:
+            break
+    return list(found.values())
+
+
+def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = "") -> Row:
+    name = "everyone" if one is rows.everyone else name_of(one, rows)
+    # the range of a group by the forecast is in the table
+    name = name.partition(" (")[0] if one.key is not None else name
+    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading, summary)
+
+
+def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
+    """Return marks with their results: red squares where a problem was found, else circles."""
+    layers: dict[bool, list[Point]] = {False: [], True: []}
+    for one, point in places:
+        result = tables.result(one, rows).text
+        tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
+        layers[one.problem].append(replace(point, tip=tip))
+    return [
+        Points(layers[False], "none found", "grey", "hollow"),
+        Points(layers[True], "problem found", "red", "square"),
+    ]
+
+
+def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool) -> Chart:
+    """Draw what the 80% interval covers by group, or errors; errors and intervals stand beside."""
+    named, marks, n = [], [], len(drawn)
+    for i, one in enumerate(drawn):
+        error = tables.estimate(one.size, points)
+        values = (error.text, "" if error.below == UNKNOWN else error.below)
+        named.append(_row(one, rows, values, "" if is_covered else str(error)))
+        low, value = one.size.low, max(one.size.value or 0.0, 0.0)
+        # without an upper end, the whisker reaches from the lower end to the estimate
+        high = value if one.size.high is None else one.size.high
+        across = None if low is None else (max(low, 0.0), high)
+        mark = Point(value, -i - 0.5, f"off by {error} points", across=across)
+        if is_covered:
+            x = one.coverage_80 or 0.0
+            tip = f"the 80% interval covers {percent(x)}"
+            mark = Point(x, -i - 0.5, tip, stem=(LEVEL, x))
+        marks.append(mark)
+    if is_covered:
+        # room for the label left of the least mark
+        least = max(0.0, int(10 * min(0.5, *(one.x - 0.1 for one in marks))) / 10)
+        ticks = [tick for tick in nice_ticks(least, 1.0, 6) if abs(tick - LEVEL) > 0.01]
+        title, axis = "How many outcomes does the 80% interval cover?", Axis(least, 1.0, "", ticks)
+        axis = replace(axis, show=in_full)
+        below: list[Layer] = [Line([(LEVEL, -n), (LEVEL, 0)])]
+        above = [Label(LEVEL, 0, "should be 80%", "above", is_reference=True)]
+        for x, y in ((mark.x, mark.y) for mark in marks):
+            above.append(Label(x, y, percent(x), "left" if x < LEVEL else "right"))
+    else:
+        ends = [end for one in marks for end in (one.x, *(one.across or ()))]
+        title, axis = "Error of the forecasts in points, by group.", top_axis(max(ends))
+        axis = replace(axis, title="0 is perfect", show=points_in_full)
+        edge = min(rows.tolerance, axis.high)
+        zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
+        below, above = [Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)], []
+    n_groups = sum(one is not rows.everyone and one is not rows.given for one in drawn)
+    note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small number: rows."
+    note += " Bold: largest lower end of the error." * (rows.leading in drawn)
+    return Chart(
+        f"{title} The table has the numbers.",
+        axis,
+        [*below, *_marks(zip(drawn, marks, strict=True), rows), *above],
+        title=title.rstrip("."),
+        note=note,
+        rows=named,
+        heads=("error in points", "interval"),
+    )
+
+
+def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
+    """Draw predicted and observed rates by tenth of the probability."""
+    n, part = len(tenths), "tenth" if len(tenths) == 10 else "part"
+    layers: list[Layer] = []
+    marks = []
+    for i, one in enumerate(tenths, 1):
+        predicted, rate = one.predicted or 0.0, one.rate or 0.0
+        tip = f"{percent(predicted)} predicted, {percent(rate)} observed"
+        ends = [predicted + end for end in (one.bias_low, one.bias_high) if end is not None]
+        upright = (max(ends[0], 0.0), min(ends[1], 1.0)) if len(ends) == 2 else None
+        marks.append(Point(i, rate, tip, upright=upright))
+        label = "predicted" if i == 1 else ""
+        layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
+    worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
+    if worst is not None:
+        i, predicted = tenths.index(worst), worst.predicted or 0.0
+        # above and below all marks of this tenth, so that no mark is covered
+        low, high = marks[i].upright or (marks[i].y, marks[i].y)
+        sides: tuple[Side, Side] = (
+            ("above", "below") if marks[i].y > predicted else ("below", "above")
+        )
+        place = {"above": max(high, predicted), "below": min(low, predicted)}
+        layers += [
+            Label(i + 1, place[sides[0]], percent(marks[i].y), sides[0]),
+            Label(i + 1, place[sides[1]], percent(predicted), sides[1], is_reference=True),
+        ]
+    most = max(end for point in marks for end in (point.y, *(point.upright or ())))
+    title = f"{part} of the forecast, lowest to highest"
+    return Chart(
+        f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
+        Axis(0.5, n + 0.5, title, range(1, n + 1)),
+        [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
+        top_axis(max([most, *(one.predicted or 0.0 for one in tenths)])),
+        title=f"Predicted and observed, by {part} of the forecast",
+        note="Mark: observed, with its interval.",
+    )
+
+
+def survival_chart(rows: AuditRows) -> Chart | None:
+    """Draw predicted and observed rates by the horizon by group; None without rates."""
+    drawn = tables.survival_rows(rows)[:DRAWN]
+    if not drawn:
+        return None
+    known = {one.group: one for one in rows.groups}
+    found = [known.get(one.group) or Finding(group=one.group, n=one.n) for one in drawn]
+    layers: list[Layer] = []
+    marks = []
+    for i, one in enumerate(drawn):
+        predicted, observed, y = one.predicted or 0.0, one.observed or 0.0, -i - 0.5
+        label = "" if i else "predicted"
+        layers.append(Line([(predicted, y - 0.22), (predicted, y + 0.22)], label, "level"))
+        reach = band(percent, one.low, one.high)
+        tip = f"{percent(predicted)} predicted, {percent(observed)} observed ({reach})"
+        across = None if one.low is None or one.high is None else (one.low, one.high)
+        marks.append(Point(observed, y, tip, across=across))
+    ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
+    return Chart(
+        "Predicted and observed rate by the horizon, by group; the table has the numbers.",
+        top_axis(max(ends)),
+        [*layers, *_marks(zip(found, marks, strict=True), rows)],
+        title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
+        note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
+        rows=[
+            _row(
+                *(group, rows, (percent(one.predicted), percent(one.observed))),
+                f"{percent(one.predicted)} predicted, {percent(one.observed)} observed",
+            )
+            for group, one in zip(found, drawn, strict=True)
+        ],
+        heads=("predicted", "observed"),
+    )
+
+
+# --- calibration of everyone
+
+
+def calibration_chart(rows: AuditRows, *, of_rates: bool) -> Chart | None:
+    """Draw observed shares, or rates of an event, by predicted probability; None if unknown."""
+    places = [
+        (one.probability, one.rate, one) if of_rates else (one.level, one.observed, one)
+        for one in rows.calibration
+    ]
+    curve = [(x, y, one.low, one.high) for x, y, one in places if x is not None and y is not None]
+    # of events, bins of people are marked; the curve is isotonic
+    bins = [one for one in rows.reliability if one.group == rows.reliability[0].group]
+    seen = [
+        (one.probability, one.rate, one.low, one.high)
+        for one in bins
+        if of_rates and one.probability is not None and one.rate is not None
+    ]
+    if not (seen or curve):
+        return None
+    show = percent if of_rates else in_full
+    marks = [
+        Point(
+            x,
+            y,
+            f"Predicted {show(x)}: observed {percent(y)} ({band(percent, low, high)}).",
+            # intervals and bands hold for all marks at once: one that excludes x is evidence
+            not (low or 0.0) <= x <= (1.0 if high is None else high),
+        )
+        for x, y, low, high in seen or curve
+    ]
+    ends = [end or 0.0 for one in (*seen, *curve) for end in (one[0], one[1], one[3])]
+    axis = top_axis(max(ends), "Predicted probability")
+    band_of = [(x, low, high) for x, _, low, high in curve or seen]
+    title = "Observed rate" if of_rates else "Share of outcomes at or below the quantile"
+    return Chart(
+        f"{title} by predicted probability, of everyone.",
+        axis,
+        [
+            Area.of(band_of, "95% band of the curve" if curve else "95% intervals"),
+            Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
+            Line([(x, y) for x, y, _, _ in curve], "isotonic curve" * of_rates, "curve"),
+            Points(marks, "observed", off_label="interval excludes the predicted probability"),
+        ],
+        replace(axis, title=title),
+        title="Reliability diagram" if of_rates else "Calibration curve",
+    )
+
+
+def pit_chart(rows: AuditRows) -> Chart | None:
+    """Draw the distribution of PITs with its band under calibration; None if it is not known."""
+    bins = [one for one in rows.pit if one.share is not None]
+    if not bins:
+        return None
+    bars = []
+    for one in bins:
+        is_off = not (one.low or 0.0) <= (one.share or 0.0) <= (1 if one.high is None else one.high)
+        tip = (
+            f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes;"
+            f" under calibration {band(percent, one.low, one.high)}."
+        )
+        tip += " Outside the band." * is_off
+        bars.append(Bar(one.start, one.end, one.share or 0.0, tip, is_off))
+    top = max(end or 0.0 for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
+    # steps along the ends of the band
+    area = Area.of(((x, one.low, one.high) for one in bins for x in (one.start, one.end)), PIT_BAND)
+    # bins are equally wide, so each contains the same share of uniform PITs
+    even = 1 / len(bins)
+    return Chart(
+        "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
+        top_axis(1.0, PIT_TITLE),
+        [
+            area,
+            Bars(bars, "share of outcomes", "outside the band"),
+            # the ends of the band again, on top of the bars
+            Line(area.low, kind="edge"),
+            Line(area.high, kind="edge"),
+            Line([(0, even), (1, even)], "calibrated"),
+        ],
+        Axis(0, top, OUTCOMES_TITLE, nice_ticks(0.0, top, 4), in_full),
+        title="Distribution of PITs",
+    )

@@ -317,7 +317,6 @@ def comparison_document(rows: ComparisonRows) -> Document:
         lead=found.verdict,
         opening=[Bullets.of(found.sentences)],
         sections=[section for section in sections if section.parts],
-        footer="Works offline, without ids of people. The JSON of this comparison has all digits.",
         data=embedded(rows.to_dict()),
     )
 

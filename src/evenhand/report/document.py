@@ -132,8 +132,6 @@ class Document:
         What it is: the first line.
     sections : sequence of Section
         From top to bottom.
-    footer : str
-        Closing sentence of a page.
     facts : sequence of str
         Facts beside the title.
     status : Status, optional
@@ -154,7 +152,6 @@ class Document:
 
     title: str
     sections: Sequence[Section]
-    footer: str
     facts: Sequence[str] = ()
     status: Status | None = None
     lead: str = ""

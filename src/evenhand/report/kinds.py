@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -55,9 +54,6 @@ SCALE = (
     " points: 0 is perfect, 50 the worst."
 )
 """What an error is."""
-
-PLURAL = re.compile("[a-z]{3,}[^s]s")
-"""A target such as "visits"; other names, such as "n_visit" or "loss", are names of columns."""
 
 
 def people_of(at: str, *, is_time: bool) -> str:
@@ -128,12 +124,9 @@ class Kind:
     @classmethod
     def of(cls, rows: AuditRows) -> Kind:
         """Return the words for an audit."""
-        given, target = rows.about.get("unit"), rows.target or ""
+        given = rows.about.get("unit")
         kind = KINDS["times" if rows.censoring is not None else rows.outcome_kind or ""]
         unit = one_line(given) if given else units_of(rows.target)
-        if kind.name == "count" and not given and PLURAL.fullmatch(target):
-            # what is counted is the unit of a count, if the name is a plural noun
-            unit = target
         words: dict[str, Any] = {"unit": unit}
         if given and not kind.has_rates:
             words["residual"] = f"{kind.residual}, {unit}"
@@ -251,7 +244,8 @@ MEASURES: Mapping[str, tuple[str, str | None]] = MappingProxyType(
 
 def formatter_of(unit: str | None) -> Callable[..., str]:
     """Return how values in a unit are printed: shares as percentages, errors as points."""
-    return {"share": percent, "probability": points}.get(str(unit), number)
+    known: dict[str, Callable[..., str]] = {"share": percent, "probability": points}
+    return known.get(str(unit), number)
 
 
 def signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:

@@ -5,30 +5,27 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from evenhand._format import count, in_full, is_largest, joined
 from evenhand.report.kinds import Kind
 from evenhand.results import MASS, AuditRows, Finding
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step after an audit: what it does, and how in the command and in Python, if it can."""
+class Step(NamedTuple):
+    """A step after an audit: what it does, and a command or lines of Python, if it has any."""
 
     what: str
-    command: str = ""
-    python: str = ""
+    code: str = ""
+    is_command: bool = False
 
-    def code(self, has_command: bool) -> tuple[bool, str]:
-        """Return whether a reader runs it as a command, and the command or lines of Python.
-
-        Readers who audited with the command get the command, others the lines of Python.
-        """
-        is_shell = bool(self.command) and (has_command or not self.python)
-        return is_shell, self.command if is_shell else self.python
+    @classmethod
+    def of(cls, rows: AuditRows, what: str, command: str, python: str) -> Step:
+        """Return a step as a command for who audited with the command, else in Python."""
+        is_command = bool(command) and (rows.has_command or not python)
+        return cls(what, command if is_command else python, is_command)
 
 
 FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
@@ -56,13 +53,12 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
     else:
         n = max(len(rows.examined), 1)
         command, python = f"evenhand plan --groups {n}", f"n_groups={n}"
-        if rows.is_event and rows.everyone is not None and rows.everyone.rate is not None:
+        if kind.has_rates and rows.everyone.rate is not None:
             # rows with and without the event are needed, so it is never printed as 0 or 1
             rate = f"{min(max(rows.everyone.rate, 0.001), 0.999):.3g}"
             command, python = f"{command} --rate {rate}", f"{python}, rate={rate}"
-        yield Step(
-            "See how many rows show which error.", command, f"print(evenhand.plan({python}))"
-        )
+        what = "See how many rows show which error."
+        yield Step.of(rows, what, command, f"print(evenhand.plan({python}))")
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
 
@@ -132,24 +128,20 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
         return
     if rows.is_randomized:
         if rows.n_draws == 1 and rows.bound is None:
-            yield Step(f"{promise} several draws per row.", python="audit(model, X, y)")
+            yield Step(f"{promise} several draws per row.", "audit(model, X, y)")
         return
     if kind.has_range and not kind.horizon:
         # the horizon depends on the times, which an audit does not record
         until = f"{promise} up to a horizon until which most people are followed"
         python = "audit(model, X, evenhand.Outcomes(y, event, horizon=60))"
-        yield Step(
-            f"{until} (--horizon)." if options else f"{until}.", "", "" if options else python
-        )
+        yield Step(f"{until} (--horizon).") if options else Step(f"{until}.", python)
         return
     floors = [one for one in rows.plain_intervals if one.mass == MASS and (one.floor or 0) > 0]
     wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
     size = f"{in_full(MASS)} of {kind.people}"
-    yield Step(
-        f"To prove coverage for every group of at least {size}, use {wider}a draw.",
-        f"evenhand plan --goal {GOAL}",
-        f"print(evenhand.plan({GOAL}))",
-    )
+    what = f"To prove coverage for every group of at least {size}, use {wider}a draw."
+    plan = f"evenhand plan --goal {GOAL}", f"print(evenhand.plan({GOAL}))"
+    yield Step.of(rows, what, *plan)
     line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
     what = (
         "If wider intervals are acceptable, randomize as little as the proof needs on other rows."
@@ -173,7 +165,7 @@ def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -
         until = "" if horizon is None else f", horizon={horizon:.15g}"
         given.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
     code = "\n".join([*given, *filter(None, lines)]).replace("{}", "X_other, y_other")
-    return Step(what, command if options else "", code)
+    return Step.of(rows, what, command if options else "", code)
 
 
 def _options(rows: AuditRows, names: Sequence[str]) -> str:

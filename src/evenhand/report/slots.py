@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from evenhand._escape import short
 from evenhand._format import (
@@ -27,7 +27,6 @@ from evenhand._format import (
     plain_number,
     points,
     points_in_full,
-    points_with_digits,
     ratio,
 )
 from evenhand._kinds import HIGHER, LOWER
@@ -51,7 +50,6 @@ from evenhand.results import (
     Bound,
     Condition,
     Finding,
-    PlainInterval,
     Proof,
     Values,
     Verdict,
@@ -62,10 +60,6 @@ def capitalized(text: str) -> str:
     """Return a text with a capital first letter."""
     # names of columns stay as they are
     return text[:1].upper() + text[1:] if re.match(r"[^\W\d_]{2,}(?![\w.])", text) else text
-
-
-def _sentences(clauses: Iterable[str]) -> list[str]:
-    return [f"{capitalized(one)}." for one in clauses]
 
 
 # --- names of groups in sentences
@@ -106,7 +100,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         people = "people" if one.n_judged is None else f"{one.n_judged:,} rows"
         name = f"{in_full(one.mass)} of {people}{by}"
     else:
-        listed = (*rows.named, *rows.scan, *rows.learned)
+        listed = (*rows.groups[1:], *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
         name = _in_words(one.group, columns, "\n".join(other.group for other in listed))
     return short(f"{name}{kind.part}" if is_part else name, NAME)
@@ -171,26 +165,13 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
     return ", ".join([*filter(None, first), *others])
 
 
-def result_of(one: Finding, rows: AuditRows) -> str:
-    """Return what was found of a group, for the column of results."""
-    if one.same_as is not None:
-        return f"same rows as {one.same_as}"
-    if one.too_small or one.possible_leak:
-        return "too few rows" if one.too_small else "possible leak"
-    if one.problem:
-        return "problem found"
-    if not one.off and one.is_judged and one.is_proven(rows.tolerance):
-        return f"{'rate ' * rows.is_event}within {points_in_full(rows.tolerance)}"
-    return "none found"
-
-
 # --- verdict
 
 
 def _verdict(rows: AuditRows, kind: Kind) -> str:
     """Return the line that continues the verdict."""
     status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
-    confidence = confidence_in_full(rows.confidence)
+    confidence = confidence_in_full(rows.family.confidence)
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
@@ -372,8 +353,10 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
         if one is not rows.leading and name not in names:
             names[name] = None
             yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
-    if rows.seen:
-        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
+    small = [one for one in rows.examined if one.off and not one.problem]
+    if small:
+        small.sort(key=lambda one: one.rank)
+        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in small]
         more = len(listed) - GROUPS_LISTED
         listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
         limit = points_in_full(rows.tolerance)
@@ -420,8 +403,9 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     # the narrowest interval that covers half of every group; beside a draw, as much as that does
     shown = [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]
     if rows.is_randomized:
-        has_floor = bound is not None and is_useful and (bound.coverage_80_low or 0) >= LEAST_FLOOR
-        shown = [same_floor(plain, bound) or plain[-1]] if bound and has_floor and plain else []
+        least = (bound.coverage_80_low or 0.0) if bound is not None and is_useful else 0.0
+        covering = [one for one in plain if (one.floor or 0.0) >= least] or plain[-1:]
+        shown = covering[:1] if least >= LEAST_FLOOR else []
     for each in shown:
         level, floor = in_full(each.level), at_least(each.floor, percent)
         covers = f"the {level} interval covers at least {floor} of outcomes"
@@ -484,13 +468,6 @@ def _with_draw(bound: Bound, proof: Proof) -> str:
     return f"{text} ({confidence_in_full(proof.confidence)} {each}, with a draw)."
 
 
-def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | None:
-    """Return the lowest level of an interval without a draw with at least the same floor."""
-    least = bound.coverage_80_low or 0.0
-    found = (one for one in plain if one.mass == bound.mass)
-    return next((one for one in found if (one.floor or 0.0) >= least), None)
-
-
 # --- cautions, and what is not tested
 
 MEANS_OF_DRAWS = (
@@ -542,7 +519,7 @@ UNNAMED = "Groups that nobody named: {}."
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = rows.family.min_size if rows.scanned else None
+    least = rows.family.min_size if rows.scan else None
     of_few = f"under {least:,} rows" if least is not None else "that were not examined"
     yield f"Groups {of_few}."
     yield "Later changes."
@@ -630,7 +607,7 @@ def _condition(one: Condition) -> str:
     }
     # digits by which it differs from the limit
     is_same = at_most(one.value).removesuffix(".0") == points_in_full(one.limit)
-    error = points_with_digits(one.value) if is_same else at_most(one.value)
+    error = f"{100 * one.value:.6g}" if is_same else at_most(one.value)
     shown = limits.get(one.quantity, f"at most {error} points")
     return f"`--fail-if {one.text}`: {met} ({shown})."
 
@@ -696,10 +673,10 @@ class Slots:
         self.more, self.gate = MORE[rows.has_command], list(map(_condition, rows.conditions))
         self.others = tuple(_others(rows, kind))
         self.everyone = tuple(
-            sentence
+            f"{capitalized(sentence)}."
             for one in rows.overall
             if one.size.value is not None
-            for sentence in _sentences(_case(one, rows, kind))
+            for sentence in _case(one, rows, kind)
         )
         self.proven, self.cautions = tuple(_proven(rows, kind)), tuple(_cautions(rows, kind))
         self.not_tested = tuple(_not_tested(rows, kind))
@@ -708,14 +685,15 @@ class Slots:
         if leading is not None:
             self.name = capitalized(name_of(leading, rows))
             self.fact, *facts = _case(leading, rows, kind)
-            self.title, self.lead = f"{self.name}: {self.fact}.", " ".join(_sentences(facts))
+            self.title = f"{self.name}: {self.fact}."
+            self.lead = " ".join(f"{capitalized(one)}." for one in facts)
             if leading.mass is not None:
                 of = f" of {leading.n_judged:,}" if leading.n_judged else ""
                 self.found_on = f"Found by search, checked on {leading.n:,}{of} other rows."
             return
         # everyone's number, and that of the worst named group
         self.lead = _shown(rows, kind)
-        named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+        named = [one for one in rows.groups[1:] if one.is_judged and one.coverage_80 is not None]
         if verdict is Verdict.TOO_FEW:
             are = "is" if rows.n_samples == 1 else "are"
             self.title = f"{count(rows.n_samples, 'row')} {are} too few for an audit."

@@ -17,17 +17,17 @@ from evenhand._format import (
     confidence_in_full,
     in_full,
     is_known,
-    is_largest,
     number,
     percent,
     plain_number,
     points,
+    points_in_full,
     ratio,
     whole,
 )
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
 from evenhand.report.kinds import IN_TIME, Kind, formatter_of, reach_of, signed, units_of
-from evenhand.report.slots import name_of, result_of, same_floor
+from evenhand.report.slots import name_of
 from evenhand.results import (
     AuditRows,
     Bound,
@@ -149,14 +149,19 @@ def rule_of(one: Finding, rows: AuditRows) -> Value:
 
 def result(one: Finding, rows: AuditRows) -> Value:
     """Write what was found of a group."""
-    if one.problem and one.same_as is None:
+    if one.same_as is not None:
+        return Value(f"same rows as {one.same_as}", tone="soft")
+    if one.too_small or one.possible_leak:
+        return Value("too few rows" if one.too_small else "possible leak", tone="soft")
+    if one.problem:
         # the difference beside it does not show a slope
         is_slope = one.slope is not None and not one.is_mean_off
-        return Value(
-            result_of(one, rows), f"slope {ratio(one.slope)}" if is_slope else UNKNOWN, tone="bad"
-        )
-    is_within = one.is_judged and one.is_proven(rows.tolerance)
-    return Value(result_of(one, rows), tone="good" if is_within else "soft")
+        slope = f"slope {ratio(one.slope)}" if is_slope else UNKNOWN
+        return Value("problem found", slope, tone="bad")
+    if not (one.is_judged and one.is_proven(rows.tolerance)):
+        return Value("none found", tone="soft")
+    within = f"{'rate ' * rows.is_event}within {points_in_full(rows.tolerance)}"
+    return Value("none found" if one.off else within, tone="good")
 
 
 def everyone(rows: AuditRows) -> list[Finding]:
@@ -291,18 +296,10 @@ def scores(rows: AuditRows) -> Table | None:
     """Return the scores of everyone."""
     unit = Kind.of(rows).unit
     words = {"share": "of outcomes", "probability": "points", units_of(rows.target): unit}
-    one = rows.everyone
-
-    def reach(score: Score) -> str:
-        # the error has one interval: that of everyone among the groups
-        is_error = score.unit == "probability" and score.value == one.error
-        low, high = (one.error_low, one.error_high) if is_error and one else (score.low, score.high)
-        return band(formatter_of(score.unit), low, high)
-
     cells: Cells[Score] = {
         Column("Score"): lambda one: f"{one.measure[:1].upper()}{one.measure[1:]}",
         numeric("Mean"): lambda one: formatter_of(one.unit)(one.value),
-        numeric("95% interval"): reach,
+        numeric("95% interval"): lambda one: band(formatter_of(one.unit), one.low, one.high),
         Column("Unit"): lambda one: words.get(str(one.unit), str(one.unit or "of outcomes")),
     }
     return of("Scores", rows.scores, cells)
@@ -336,30 +333,13 @@ def probability_scores(rows: AuditRows) -> Table | None:
 # --- what is proven
 
 
-def every_group(
-    found: Iterable[Bound], plain: Sequence[PlainInterval], people: str = "people"
-) -> Table | None:
+def every_group(found: Iterable[Bound], people: str = "people") -> Table | None:
     """Return the bounds for every group of a size, named or not."""
-
-    def chain(one: Bound) -> str:
-        # a chain of theorems that ends at the largest error gives no bound
-        return UNKNOWN if one.chain is None or is_largest(one.chain) else at_most(one.chain)
-
-    def without_draw(one: Bound) -> str:
-        """Write the least interval without a draw that has the floor of a randomized one."""
-        is_of_size = any(each.mass == one.mass for each in plain)
-        if (one.coverage_80_low or 0.0) < LEAST_FLOOR or not is_of_size:
-            return UNKNOWN  # any interval has a lower bound of 0
-        same = same_floor(plain, one)
-        return "none" if same is None else f"{in_full(same.level)} interval"
-
     cells: Cells[Bound] = {
         Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of {people}",
         numeric("Error at most, points"): lambda one: at_most(one.group_error),
-        numeric("By the paper's chain"): chain,
         numeric("80% interval covers at least"): lambda one: at_least(one.coverage_80_low, percent),
         numeric("At most"): lambda one: at_most(one.coverage_80_high, percent),
-        numeric("The same without a draw"): without_draw,
     }
     return of("Bounds for every group, named or not", found, cells)
 

@@ -577,7 +577,6 @@ def watch_document(values: Values) -> Document:
             Section("What an alarm means", [means], "meaning", "and what it does not"),
             _method(watched),
         ],
-        footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
     )
 
