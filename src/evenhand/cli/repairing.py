@@ -345,7 +345,7 @@ LEARNED = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "des
 
 CHOSEN = (
     *("alpha", "n_certifying", "n_learning", "group_error", "coverage_80"),
-    *("price", "wider", "comparison"),
+    *("price", "wider"),
 )
 """Facts of a selection that its certificate has."""
 
@@ -378,7 +378,7 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
     if chosen.atom is not None and proof.events is not None:
         events = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
         events |= event_bounds(proof, chosen.group_mass)
-    facts = chosen.facts()
+    plain = chosen.plain and vars(chosen.plain[0]) | {"wider": chosen.plain[1]}
     try:
         promise = chosen.promise().to_dict()
     except InputError:  # nothing that served forecasts can show
@@ -391,8 +391,9 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
         "follow_up": None if proof.follow_up is None else asdict(proof.follow_up),
         **asdict(chosen.target),
         "promise": promise,
-        **{name: facts[name] for name in CHOSEN},
-        "plain_interval": facts["plain"],
+        **{name: getattr(chosen, name) for name in CHOSEN},
+        "comparison": chosen.comparison.to_dict("records"),
+        "plain_interval": plain,
         "learned_group": found and {name: getattr(found, name) for name in LEARNED},
         "rounding_step": chosen.rounding_step,
     }

@@ -47,6 +47,7 @@ from evenhand.report.document import (
     document_text,
     embedded,
     headed,
+    section,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
@@ -104,7 +105,7 @@ def audit_document(rows: AuditRows) -> Document:
         picture=picture,
         next_step=list(_steps(slots.next[:1])),
         cards=list(_cards(slots, rows, kind)),
-        sections=[one for one in folds if one.parts],
+        sections=folds,
         data=data,
     )
 
@@ -162,11 +163,6 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
 # --- sections of an audit
 
 
-def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
-    """Return a section of the parts that there are; it is folded if it has a hint."""
-    return Section(title, [part for part in parts if part is not None], key, hint=hint)
-
-
 def _groups(
     rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]
 ) -> Iterator[Section]:
@@ -178,14 +174,14 @@ def _groups(
         f" a significant error over {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
-    yield _section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))
+    yield section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))
     n = sum(one.problem and one.same_as is None for one in others)
     hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
     total = len(rows.named) + len(rows.scanned) + len(rows.learned)
     listed = len(first) + len(others)
     rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
     table = tables.groups("Other groups", others, rows, note=rest if total > listed else "")
-    yield _section("others", "The other groups", hint, table)
+    yield section("others", "The other groups", hint, table)
 
 
 PITS = (
@@ -209,38 +205,34 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         note += f" {points(given.chance)}."
     table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
     hint = "are low and high forecasts equally right?"
-    yield _section("own", "By the forecast itself", hint, table)
+    yield section("own", "By the forecast itself", hint, table)
     hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
     part = rows.positive_part[: tables.LISTED]
     table = tables.groups("Groups without the atom", part, rows)
-    yield _section("positive", title, hint, table)
+    yield section("positive", title, hint, table)
     title, table = "Predicted probabilities and rates", tables.reliability(rows)
     chart = calibration_chart(rows, of_rates=True)
-    yield _section("rates", title, "by group", chart, table)
+    yield section("rates", title, "by group", chart, table)
     drawn = calibration_chart(rows, of_rates=False), pit_chart(rows)
     if any(drawn) and not kind.has_rates:
         assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
         parts = *drawn, Paragraph(f"{PITS}{assumed}")
-        yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
+        yield section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
     chart = None if is_survival(rows) else survival_chart(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
-    yield _section("survival", title, hint, chart, tables.survival(rows))
+    yield section("survival", title, hint, chart, tables.survival(rows))
     texts = map(Paragraph, slots.decided)
     hint = "one rule, one family of tests"
-    yield _section(
-        "decided", "How this was decided", hint, *texts, *headed([Bullets.of(slots.gate)])
-    )
+    yield section("decided", "How this was decided", hint, *texts, Bullets.of(slots.gate))
     hint = "smaller log scores and CRPS are better"
-    yield _section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
+    yield section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
     if not rows.bound:
         yield proven
     more = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
     hint = "; ".join(table.label.lower() for table in more if table is not None)
-    yield _section("more", "More about groups", hint, *headed(more))
+    yield section("more", "More about groups", hint, *headed(more))
     notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
-    yield _section(
-        "notes", "Notes", "what was left out or done otherwise", *headed([Bullets.of(notes)])
-    )
+    yield section("notes", "Notes", "what was left out or done otherwise", Bullets.of(notes))
 
 
 def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
@@ -249,7 +241,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     hint = "bounds, assumptions and limits" if rows.bound else "without a draw: lower bounds only"
     title = "What is proven for groups that nobody named"
     if proof is None:
-        return _section("proof", title, hint)
+        return section("proof", title, hint)
     people = count(proof.n_samples, "person", "people")
     each = "together" if proof.link_bound is not None else "each by itself"
     texts = [*slots.proven]
@@ -276,7 +268,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     parts = list(headed(shown))
     if slots.next[1:]:
         parts += [Paragraph("To prove more", "heading"), *_steps(slots.next[1:])]
-    return _section("proof", title, hint, *parts)
+    return section("proof", title, hint, *parts)
 
 
 def _provenance(rows: AuditRows) -> Section:
@@ -304,7 +296,7 @@ def _provenance(rows: AuditRows) -> Section:
         "Layout": rows.schema,
     }
     shown = [about_facts(rows.about, known, rows.target), Facts(facts)] if known else []
-    return _section("provenance", "Where this comes from", "data, model, command", *shown)
+    return section("provenance", "Where this comes from", "data, model, command", *shown)
 
 
 # --- short text of an audit: verdict, worst case, other cases, what was not tested, next step

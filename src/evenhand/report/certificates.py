@@ -37,6 +37,7 @@ from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Value
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp
+    from evenhand.selection import Selection
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
@@ -276,97 +277,98 @@ LEARN = "learning the spread from features, or recalibrating, helps more than a 
 whole_percent = partial(percent, decimals=0)
 
 
-def selection_text(facts: Values, learned: Any) -> str:
-    """Return what decides, the intervals with and without a draw, and the guarantee.
-
-    `learned` is the group in which the model is off the most without a draw, or None.
-    """
-    if not_worth := worth_sentence(facts):
-        goal = facts["goal"]
+def selection_text(found: Selection) -> str:
+    """Return what decides, the intervals with and without a draw, and the guarantee."""
+    if not_worth := worth_sentence(found):
+        goal = "" if found.goal is None else f" --goal {found.goal:g}"
+        advice = "Take the interval without a draw, improve the model, or plan more rows"
         return short_text(
             not_worth,
-            _intervals(facts),
-            _learned_group(learned),
-            Paragraph(
-                "Take the interval without a draw, improve the model, or plan more rows", "heading"
-            ),
-            Paragraph("  evenhand plan" + ("" if goal is None else f" --goal {goal:g}"), "code"),
+            _intervals(found),
+            _learned_group(found.learned_group),
+            Paragraph(advice, "heading"),
+            Paragraph(f"  evenhand plan{goal}", "code"),
         )
     return short_text(
-        _decision(facts),
-        _intervals(facts),
-        " ".join(_statements(facts)),
-        " ".join([*_without_draw(facts), _learned_group(learned)]).strip(),
+        _decision(found),
+        _intervals(found),
+        " ".join(_statements(found)),
+        " ".join([*_without_draw(found), _learned_group(found.learned_group)]).strip(),
     )
 
 
-def worth_sentence(facts: Values) -> str:
+def worth_sentence(found: Selection) -> str:
     """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
-    # a NaN, of a price or of a score that is not known, compares as False
-    if not facts["lost_without_features"] > 0:
+    if found.is_worth_it:
         return ""
-    scores = {row["forecaster"]: log_score(row["log_score"]) for row in facts["comparison"]}
+    scores = found.comparison.set_index("forecaster")["log_score"].map(log_score)
     ignorant = scores["without features"]
-    if facts["lost_without_features"] - facts["price"] > 0:
-        base = scores["recalibrated" if facts["is_recalibrated"] else "as it is"]
+    # a NaN, of a price that is not known, compares as False
+    if found.lost_without_features - found.price > 0:
+        base = scores["recalibrated" if _is_recalibrated(found) else "as it is"]
         return (
             "NOT WORTH IT: even without a draw, the forecast is worse than one that ignores every"
             f" feature (log score {base}; {ignorant} without features). Improve the model first."
         )
     remedy = "Allow a larger error or use more rows."
-    if facts["worthy_error"] is not None:
+    if found.worthy_error is not None:
         # rounded up, with half a point for the noise of prices
-        error = math.ceil(100 * facts["worthy_error"] + 0.5) / 100
+        error = math.ceil(100 * found.worthy_error + 0.5) / 100
         remedy = "No group error below 0.5 would be worth its price: improve the model first."
         if error < 0.5:
             remedy = f"The smallest group error that is worth its price is about {error:g}."
     return (
-        f"NOT WORTH IT: {_goal(facts)}, the forecast is worse than one that ignores every feature"
-        f" (log score {scores['randomized']}; {ignorant} without features). {remedy}"
+        f"NOT WORTH IT: {_goal(found)}, the forecast is worse than one that ignores every"
+        f" feature (log score {scores['randomized']}; {ignorant} without features). {remedy}"
     )
 
 
-def _goal(facts: Values) -> str:
-    if facts["goal"] is not None:
-        return f"at {points_in_full(facts['goal'])} points"
-    if facts["max_wider"] is not None:
-        return f"at intervals {in_full(facts['max_wider'])} wider"
-    return f"at a price of {facts['max_price']:g} nats"
+def _is_recalibrated(found: Selection) -> bool:
+    return bool(getattr(found.model, "recalibrate", False))
 
 
-def _decision(facts: Values) -> str:
+def _goal(found: Selection) -> str:
+    if found.goal is not None:
+        return f"at {points_in_full(found.goal)} points"
+    if found.target.max_wider is not None:
+        return f"at intervals {in_full(found.target.max_wider)} wider"
+    return f"at a price of {found.target.max_price:g} nats"
+
+
+def _decision(found: Selection) -> str:
     """Return what a draw is needed for, beside what can be had without one."""
-    plain, (low, high) = facts["plain"], facts["coverage_80"]
-    if facts["alpha"] == 1:
-        is_needed = facts["goal"] is None
+    low, high = found.coverage_80
+    if found.alpha == 1:
+        is_needed = found.goal is None
         return "A draw is not possible at this cost." if is_needed else "No draw is needed."
-    if plain is None:
+    if found.plain is None:
         return ""
+    plain, wider = found.plain
     floor = (
-        f"a {in_full(plain['level'])} interval covers at least {at_least(plain['floor'], percent)}"
-        f" in every group of {in_full(facts['group_mass'])} of {_about(facts)[0]}."
+        f"a {in_full(plain.level)} interval covers at least {at_least(plain.floor, percent)}"
+        f" in every group of {in_full(found.group_mass)} of {_about(found)[0]}."
     )
-    is_enough = plain["floor"] >= low > 0
+    is_enough = plain.floor >= low > 0
     opening = "A floor needs no draw: without one," if is_enough else "Without a draw,"
     text = f"{opening} {floor}"
-    if is_enough and high >= NO_CEILING and plain["wider"] <= NO_WIDER:
+    if is_enough and high >= NO_CEILING and wider <= NO_WIDER:
         return f"{text} For intervals the draw buys nothing: a smaller group error buys a ceiling."
     if is_trivial(high):
         return f"{text} The draw adds no ceiling."
     return f"{text} A draw adds a ceiling ({at_most(high, percent)})."
 
 
-def _intervals(facts: Values) -> Table:
+def _intervals(found: Selection) -> Table:
     """Return the intervals with and without a draw, those without one first."""
     rows = []
-    plain, wider = facts["plain"], facts["wider"]
-    if plain is not None and facts["alpha"] < 1:
-        label = f"no draw, {in_full(plain['level'])} interval"
+    if found.plain is not None and found.alpha < 1:
+        plain, wider = found.plain
+        label = f"no draw, {in_full(plain.level)} interval"
         # its width is given beside the randomized interval, off an atom for other people
-        beside = (1 + plain["wider"]) * (1 + wider) - 1 if facts["atom"] is None else math.nan
-        rows.append((label, plain["floor"], 1.0, beside))
-    label = "with a draw, 80% interval" if facts["alpha"] < 1 else "80% interval"
-    rows.append((label, *facts["coverage_80"], wider))
+        beside = (1 + wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
+        rows.append((label, plain.floor, 1.0, beside))
+    label = "with a draw, 80% interval" if found.alpha < 1 else "80% interval"
+    rows.append((label, *found.coverage_80, found.wider))
 
     def covers(row: tuple[str, float, float, float]) -> str:
         _, low, high, _ = row
@@ -376,87 +378,87 @@ def _intervals(facts: Values) -> Table:
         is_open = is_trivial(high)
         return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
 
-    whose = ", named or not" if facts["atom"] is None else f" of {_about(facts)[0]}"
+    whose = ", named or not" if found.atom is None else f" of {_about(found)[0]}"
     cells: Cells[tuple[str, float, float, float]] = {
-        Column(f"every group of {in_full(facts['group_mass'])}{whose}"): lambda row: row[0],
+        Column(f"every group of {in_full(found.group_mass)}{whose}"): lambda row: row[0],
         Column("covers"): covers,
         numeric("wider than today's 80%"): lambda row: whole_percent(row[3]),
     }
     return Table.of("Intervals in every group", rows, cells)
 
 
-def guarantee(facts: Values) -> str:
+def guarantee(found: Selection) -> str:
     """Return the guarantee of a selection: the bound, the groups and the number of people."""
-    learned = f"; trained on {count(facts['n_learning'], 'other row')}"
-    if facts["n_learning"] == 0:
+    learned = f"; trained on {count(found.n_learning, 'other row')}"
+    if found.n_learning == 0:
         learned = ", whom the model must not have seen"
     # the bounds are for the people whose outcome is not an atom that is left as it is
-    who = count(facts["n_certifying"], "person", "people")
-    if facts["atom"] is not None:
-        who = f"{facts['n_off_atom']:,} of them"
-    return f"{_bound(facts)} ({who}{learned})."
+    who = count(found.n_certifying, "person", "people")
+    if found.atom is not None:
+        who = f"{found.n_off_atom:,} of them"
+    return f"{_bound(found)} ({who}{learned})."
 
 
-def _bound(facts: Values) -> str:
-    people, outcomes = _about(facts)
+def _bound(found: Selection) -> str:
+    people, outcomes = _about(found)
     return (
-        f"In every group of at least {in_full(facts['group_mass'])} of {people}, predicted"
-        f" probabilities{outcomes} are off by at most {at_most(facts['group_error'])} points, with"
-        f" {confidence_in_full(facts['confidence'])} confidence"
+        f"In every group of at least {in_full(found.group_mass)} of {people}, predicted"
+        f" probabilities{outcomes} are off by at most {at_most(found.group_error)} points, with"
+        f" {confidence_in_full(found.confidence)} confidence"
     )
 
 
-def _about(facts: Values) -> tuple[str, str]:
+def _about(found: Selection) -> tuple[str, str]:
     """Return the people of whom group sizes are shares, and their outcomes if not all."""
-    if facts["atom"] is None:
+    if found.atom is None:
         return "people", ""
-    at, is_time = number_in_full(facts["atom"]), facts["follow_up"] is not None
+    at, is_time = number_in_full(found.atom), found.certificate.follow_up is not None
     outcomes = f"times, given an event by {at}" if is_time else f"outcomes other than {at}"
     return f"the {people_of(at, is_time=is_time)}", f" of {outcomes},"
 
 
-def _statements(facts: Values) -> Iterator[str]:
+def _statements(found: Selection) -> Iterator[str]:
     """Yield the guarantee with its conditions, and the choice of the randomization."""
-    yield guarantee(facts)
-    if facts["one_row_each"]:
+    yield guarantee(found)
+    if found.certificate.one_row_each:
         yield ONE_ROW_EACH
-    plain, followed = facts["plain"], facts["follow_up"]
-    if facts["atom"] is not None:
-        what = number_in_full(facts["atom"]) if followed is None else "an event by the horizon"
+    followed = found.certificate.follow_up
+    if found.atom is not None:
+        what = number_in_full(found.atom) if followed is None else "an event by the horizon"
         yield f"The probability of {what} is not randomized: a draw cannot improve it."
     if followed is not None:
         yield follow_up_in_words(followed)
-    if facts["alpha"] == 1:
+    if found.alpha == 1:
         return
-    if plain is not None:
-        compared = ""
-        if facts["atom"] is not None:
-            than = "wider" if plain["wider"] >= 0 else "narrower"
-            wider = whole_percent(abs(plain["wider"]))
-            compared = f"; its interval is {wider} {than} than the randomized one"
-        confidence = confidence_in_full(plain["confidence"])
+    if found.plain is not None:
+        (plain, wider), compared = found.plain, ""
+        if found.atom is not None:
+            than = "wider" if wider >= 0 else "narrower"
+            size = whole_percent(abs(wider))
+            compared = f"; its interval is {size} {than} than the randomized one"
+        confidence = confidence_in_full(plain.confidence)
         yield f"The floor without a draw has {confidence} confidence of its own{compared}."
-    least = "the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else "the least"
-    if facts["goal"] is None:
+    least = "the smallest that is tried" if found.is_least else "the least"
+    if found.goal is None:
         least = "the most at this cost"
     yield (
-        f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
+        f"With a draw (alpha {found.alpha:.3g}, {least}), people who are alike get different"
         " forecasts. A second try with other rows needs its own error probability."
     )
 
 
-def _without_draw(facts: Values) -> Iterator[str]:
+def _without_draw(found: Selection) -> Iterator[str]:
     """Yield what rows prove of named groups, and whether recalibration comes first."""
-    k, error = facts["planned_unions"]
+    k, error = found.planned_unions()
     if k:
         yield (
-            f"Named groups need no draw: if the model is right, {facts['n_certifying']:,} rows"
+            f"Named groups need no draw: if the model is right, {found.n_certifying:,} rows"
             f" prove at most {at_most(error)} points in any group made of"
             f" {count(k, 'equal cell')} of named columns, in nine of ten samples."
         )
-    errors = {row["forecaster"]: float(row["average_error"]) for row in facts["comparison"]}
+    errors = found.comparison.set_index("forecaster")["average_error"]
     # no advice for a recalibrated base, or for a model that is randomized already
-    can_help = is_known(facts["price"]) and not facts["is_recalibrated"]
+    can_help = is_known(found.price) and not _is_recalibrated(found)
     if can_help and errors["as it is"] > 0.05:
         size = points(errors["as it is"])
         yield f"Recalibrate the model first: overall it is off by an estimated {size} points."
@@ -484,16 +486,16 @@ def _learned_group(found: Any) -> str:
     )
 
 
-def caveat(facts: Values) -> str:
+def caveat(found: Selection) -> str:
     """Return the caveat for an audit of the rows on which the randomization was chosen.
 
     It reports first if the randomized forecast is worse than one that ignores every feature.
     """
     chosen = (
-        f"Alpha was chosen on these same people. Accounting for that: {_bound(facts)}. Bounds for"
+        f"Alpha was chosen on these same people. Accounting for that: {_bound(found)}. Bounds for"
         " named groups, 95% intervals and p-values do not account for it."
     )
-    return f"{worth_sentence(facts)} {chosen}".strip()
+    return f"{worth_sentence(found)} {chosen}".strip()
 
 
 # --- a plan

@@ -29,11 +29,11 @@ from evenhand.report.document import (
     Facts,
     Paragraph,
     Part,
-    Section,
     about_facts,
     document_html,
     document_text,
     embedded,
+    section,
     short_text,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
@@ -257,15 +257,11 @@ HOW = (
 
 HOW_OF_EVENTS = (
     " The error of a group is the difference of event rate and mean probability; that of everyone"
-    " is the mean of such differences over people by score, so that errors of low and high scores"
-    " do not cancel."
+    " is its mean over people by score, so that errors of low and high scores do not cancel."
 )
 """Addition for 0/1 outcomes."""
 
-HOW_UNPAIRED = (
-    "Each audit decides by its own intervals, which contain the truth jointly for all of its"
-    " groups."
-)
+HOW_UNPAIRED = "Each audit decides by its own intervals, which hold jointly for all of its groups."
 
 
 def comparison_html(rows: ComparisonRows) -> str:
@@ -293,30 +289,22 @@ def comparison_document(rows: ComparisonRows) -> Document:
     options: dict[str, Any] = {"search": "Find a group", "printed": SHOWN}
     first = found.table(found.groups[:FIRST], note=note, **options)
     table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
+    hint = "what was left out or done otherwise"
+    about = about_facts(rows.about, rows.provenance["after"])
     sections = [
-        Section("Groups", [first], "groups"),
-        Section("The other groups", [table] if others else [], "others", "smaller changes"),
-        Section("Scores", _scores(rows), "scores", "of all rows"),
-        Section("How changes are judged", [Paragraph(how)], "how", "intervals of changes"),
-        Section(
-            "Notes",
-            [Bullets.of(rows.notes)] if rows.notes else [],
-            "notes",
-            "what was left out or done otherwise",
-        ),
-        Section(
-            "Where this comes from",
-            [about_facts(rows.about, rows.provenance["after"]), _sources(rows)],
-            "provenance",
-            "both audits",
-        ),
+        section("groups", "Groups", "", first),
+        section("others", "The other groups", "smaller changes", table if others else None),
+        section("scores", "Scores", "of all rows", *_scores(rows)),
+        section("how", "How changes are judged", "intervals of changes", Paragraph(how)),
+        section("notes", "Notes", hint, Bullets.of(rows.notes)),
+        section("provenance", "Where this comes from", "both audits", about, _sources(rows)),
     ]
     return Document(
         title=f"Comparison of {before} and {after}",
         facts=[*found.facts, f"before: {before}", f"after: {after}"],
         lead=found.verdict,
         opening=[Bullets.of(found.sentences)],
-        sections=[section for section in sections if section.parts],
+        sections=sections,
         data=embedded(rows.to_dict()),
     )
 

@@ -106,6 +106,12 @@ class Section:
     hint: str = ""
 
 
+def section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
+    """Return a section of the parts that there are; a document omits one without any."""
+    there = (part for part in parts if part is not None)
+    return Section(title, [one for one in there if one != Bullets([])], key, hint)
+
+
 def headed(found: Iterable[Table | Bullets | None]) -> Iterator[Part]:
     """Yield tables and lists that are not empty, with their labels as headings."""
     for one in found:

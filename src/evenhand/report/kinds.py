@@ -38,9 +38,6 @@ IN_FEATURES = (
 IN_TIME = "in each group, censoring is independent of the time until the event"
 """Assumption of Kaplan-Meier estimates of the rate of the event."""
 
-WITHOUT = "without an assumption on why times are censored"
-"""Condition of bounds that hold whatever the unknown times are."""
-
 NO_HORIZON = (
     "Without a horizon nothing can be proven for every group: all people whose times are censored"
     " may be in one group, whose error then may be 50 points."

@@ -35,7 +35,6 @@ from evenhand.report.kinds import (
     IN_GROUP,
     KEYS,
     NO_HORIZON,
-    WITHOUT,
     Key,
     Kind,
     NoteKind,
@@ -211,10 +210,8 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
             shown += f", {points(one.error)} in {'all ' * (one is everyone)}{one.n:,}"
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
         return f"These rows would have shown {gap} {shown} (with 80% probability). {SMALLER}"
-    text = (
-        f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
-    )
-    text += ", with 80% probability"
+    error = f"an error of {points(everyone.error)} points or more of {ALL}"
+    text = f"Only {error} would have been found, with 80% probability"
     most = rows.most_detectable
     if not most:
         return f"{text}."
@@ -255,9 +252,8 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*([direction] if direction else []), error], one.coverage_80
     if covered is None:
-        return (
-            found if direction else [f"forecasts are off by {points(one.size.value)} points", error]
-        )
+        size = f"forecasts are off by {points(one.size.value)} points"
+        return found if direction else [size, error]
     # of outcomes: where it stands first
     of = " of outcomes" if rows.leading is None or one is rows.leading else ""
     coverage = f"the 80% interval covers {percent(covered)}{of}"
@@ -579,18 +575,12 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     confidence = confidence_in_full(rows.confidence)
     if kind.has_range:
         yield TIMES.format(confidence=confidence)
-        one = rows.leading
-        if one is not None and one.least_error is not None and one.most_error is not None:
-            ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
-            yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
         names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
         limits = [names.get(one, one) for one in rows.family.asymptotic]
         large = f"; those of {joined(limits)} need large groups" if limits else ""
         yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
     if rows.problems:
-        n = count(rows.status.n_beyond, "group")
-        yield f"In {n} the whole interval is beyond {limit} points."
         yield _shown(rows, kind)
 
 

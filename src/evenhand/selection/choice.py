@@ -740,6 +740,6 @@ def randomize(
     is_one = outcomes.person is not None
     proof = replace(selection.certificate, one_row_each=is_one, thinned=rows.thinned)
     selection = replace(selection, certificate=proof)
-    if reason := worth_sentence(selection.facts()):
+    if reason := worth_sentence(selection):
         warnings.warn(reason, NotWorthItWarning, stacklevel=3)
     return selection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -462,7 +462,7 @@ class Selection(Summarized):
         Audit
             The audit with its bounds replaced, and a caveat added.
         """
-        chosen = caveat(self.facts())
+        chosen = caveat(self)
         found = found.with_rows(caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
         if found.certificate is None:
             return found
@@ -496,43 +496,28 @@ class Selection(Summarized):
         scores = self.comparison.set_index("forecaster")["log_score"]
         return float(scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan))
 
-    def facts(self) -> dict[str, Any]:
-        """Return what texts are made of but for the learned groups, as plain values."""
-        proof = self.certificate
-        plain = None
-        if self.plain is not None:
-            interval, wider = self.plain
-            plain = vars(interval) | {"wider": wider}
-        return {
-            **asdict(self.target),
-            "alpha": self.alpha,
-            "least_alpha": LEAST_ALPHA,
-            "group_error": self.group_error,
-            "coverage_80": proof.coverage(LEVEL, self.group_mass),
-            "n_learning": self.n_learning,
-            "n_certifying": self.n_certifying,
-            "n_off_atom": self.n_off_atom,
-            "atom": self.atom,
-            "follow_up": proof.follow_up,
-            "one_row_each": proof.one_row_each,
-            "plain": plain,
-            "planned_unions": planned_unions(self.n_certifying, UNION_CELLS, self.confidence),
-            "price": self.price,
-            "wider": self.wider,
-            "is_recalibrated": getattr(self.model, "recalibrate", False),
-            "comparison": self.comparison.to_dict("records"),
-            "lost_without_features": self.lost_without_features,
-            "worthy_error": self.worthy_error,
-        }
+    @property
+    def coverage_80(self) -> tuple[float, float]:
+        """Certified bounds of the coverage of 80% intervals in every group of `group_mass`."""
+        return self.certificate.coverage(LEVEL, self.group_mass)
+
+    @property
+    def is_least(self) -> bool:
+        """Whether alpha is the smallest that is tried."""
+        return self.alpha == LEAST_ALPHA
+
+    def planned_unions(self) -> tuple[int, float]:
+        """Return a number of equal cells of named columns, and the error that rows prove there."""
+        return planned_unions(self.n_certifying, UNION_CELLS, self.confidence)
 
     @property
     def statement(self) -> str:
         """Guarantee in one sentence: the bound, the groups and the number of people."""
-        return guarantee(self.facts())
+        return guarantee(self)
 
     def summary(self) -> str:
         """Return what decides, intervals with and without a draw, and the guarantee as text."""
-        return selection_text(self.facts(), self.learned_group)
+        return selection_text(self)
 
     def __repr__(self) -> str:
         return one_line(
