@@ -727,8 +727,8 @@ FAULTS = (
     ),
     Fault(
         "a floor of a smaller interval given as the same",
-        "(one for one in found if (one.floor or 0.0) >= least)",
-        "(one for one in found if (one.covered or 0.0) >= least)",
+        "[one for one in plain if (one.floor or 0.0) >= least]",
+        "[one for one in plain if (one.covered or 0.0) >= least]",
         ("test_status.py",),
     ),
     Fault(
@@ -751,8 +751,8 @@ FAULTS = (
     ),
     Fault(
         "the promise to every group with the bounds of one link as if each held by itself",
-        "is_joint = proof is not None and proof.link_bound is not None",
-        "is_joint = False",
+        'each = "confidence each" if proof.link_bound is None else "joint confidence"',
+        'each = "confidence each"',
         ("test_status.py",),
     ),
     Fault(
@@ -769,8 +769,8 @@ FAULTS = (
     ),
     Fault(
         "the range of a broken promise rounded inwards",
-        'ends = [show(low, toward="down"), show(high, toward="up")]',
-        'ends = [show(low, toward="up"), show(high, toward="down")]',
+        "reach = band(points, low, high) if sides is None else reach_of(low, high)",
+        "reach = f\"{show(low, 'up')} to {show(high, 'down')}\"",
         ("test_watch_page.py",),
     ),
     Fault(
@@ -793,8 +793,8 @@ FAULTS = (
     ),
     Fault(
         "a group known by probability proven within the tolerance",
-        "return not self.probable and self.most is not None and",
-        "return self.most is not None and",
+        "return not self.probable and most is not None and",
+        "return most is not None and",
         ("test_membership.py",),
     ),
     Fault(

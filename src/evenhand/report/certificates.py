@@ -360,31 +360,27 @@ def _decision(found: Selection) -> str:
 
 def _intervals(found: Selection) -> Table:
     """Return the intervals with and without a draw, those without one first."""
-    rows = []
-    if found.plain is not None and found.alpha < 1:
-        plain, wider = found.plain
-        label = f"no draw, {in_full(plain.level)} interval"
-        # its width is given beside the randomized interval, off an atom for other people
-        beside = (1 + wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
-        rows.append((label, plain.floor, 1.0, beside))
-    label = "with a draw, 80% interval" if found.alpha < 1 else "80% interval"
-    rows.append((label, *found.coverage_80, found.wider))
 
-    def covers(row: tuple[str, float, float, float]) -> str:
-        _, low, high, _ = row
+    def covers(low: float, high: float) -> str:
         if low <= 0:
             return "not proven"
         # an upper end of 100% is none
         is_open = is_trivial(high)
         return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
 
+    label, rows = "80% interval", []
+    if found.alpha < 1:
+        label = "with a draw, 80% interval"
+        for plain, wider in [found.plain] if found.plain else []:
+            # its width is given beside the randomized interval, off an atom for other people
+            beside = (1 + wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
+            own = f"no draw, {in_full(plain.level)} interval"
+            rows.append([own, covers(plain.floor, 1.0), whole_percent(beside)])
+    rows.append([label, covers(*found.coverage_80), whole_percent(found.wider)])
     whose = ", named or not" if found.atom is None else f" of {_about(found)[0]}"
-    cells: Cells[tuple[str, float, float, float]] = {
-        Column(f"every group of {in_full(found.group_mass)}{whose}"): lambda row: row[0],
-        Column("covers"): covers,
-        numeric("wider than today's 80%"): lambda row: whole_percent(row[3]),
-    }
-    return Table.of("Intervals in every group", rows, cells)
+    group = Column(f"every group of {in_full(found.group_mass)}{whose}")
+    columns = [group, Column("covers"), numeric("wider than today's 80%")]
+    return Table("Intervals in every group", columns, rows)
 
 
 def guarantee(found: Selection) -> str:

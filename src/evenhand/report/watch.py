@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from evenhand._escape import short
@@ -417,9 +416,8 @@ def strength(watched: Watched) -> str:
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
-        keys = ("log_evidence", "max_log_evidence")
-        alarms = [ratio_of(asdict(one), key) for one in watched.alarms for key in keys]
-        ratios = *alarms, *(ratio for ratio, _ in found)
+        ends = ((one.max_log_evidence or one.log_evidence, one) for one in watched.alarms)
+        ratios = [*(most - one.threshold for most, one in ends), max(found)[0]]
         rare = rarity(watched.settings["false_alarm"], max(ratios))
         return f"If nothing were wrong, such evidence would have a probability of {rare}."
     ratio, name = max(found)
