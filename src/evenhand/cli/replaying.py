@@ -8,7 +8,6 @@ from typing import Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import check_column
 from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
@@ -186,8 +185,6 @@ def _columns(
     import numpy as np
 
     wanted = [id_column, target, *([] if observed is None else [observed])]
-    for name in wanted:
-        check_column(name, parts.columns, parts.source)
     ids: list[Any] = []
     y: list[Any] = []
     times: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,38 +82,54 @@ def _values(served: Sequence[service.Served]) -> dict[str, Any]:
     return found
 
 
-def logged_forecasts(
-    model: Path,
-    where: str,
-    key: bytes | None,
-    context: str,
-    groups: str | None,
-    keep_features: bool,
-    person: service.Naming,
-    levels: Sequence[float],
-) -> LoggedForecasts:
-    """Open the log and the context for the forecasts of a model."""
-    if key is None:
-        raise InputError(
-            "--log needs --key-file: the key belongs to the context, and names people in the log;"
-            " name a file with a secret key of at least 16 bytes"
+@dataclass(frozen=True)
+class Logging:
+    """Decision log to which forecasts are added.
+
+    Decision log
+    ------------
+    log : LOG
+        log to which forecasts are added first: .sqlite file or URL
+    groups : COLUMNS
+        columns that are logged, for the groups of a watch
+    keep_features
+        log the features too, and not only their hash
+    person : NAMING, rare
+        how the log names people: hash (keyed), or id
+    """
+
+    log: str | None = None
+    groups: str | None = None
+    keep_features: bool = False
+    person: Literal["hash", "id"] = "hash"
+
+    def recorder(
+        self, model: Path, key: bytes | None, context: str, levels: Sequence[float]
+    ) -> LoggedForecasts | None:
+        """Open the log and the context for the forecasts of a model; None without a log."""
+        if self.log is None:
+            return None
+        if key is None:
+            raise InputError(
+                "--log needs --key-file: the key belongs to the context, and names people in the"
+                " log; name a file with a secret key of at least 16 bytes"
+            )
+        # without one, a job that forgets it once gives everybody a second draw (outcomes: 6)
+        if not context:
+            raise InputError(
+                "--log needs --context: each context has its own draws; name the decision, such as"
+                " 2026-11"
+            )
+        made = service.Service(
+            model,
+            draws.KeyedDraws(key, context),
+            service.open_log(self.log),
+            person=self.person,
+            keep_features=self.keep_features,
+            groups=listed_names("--groups", self.groups),
+            levels=levels,
         )
-    # without one, a job that forgets it once gives everybody a second draw (outcomes: 6)
-    if not context:
-        raise InputError(
-            "--log needs --context: each context has its own draws; name the decision, such as"
-            " 2026-11"
-        )
-    made = service.Service(
-        model,
-        draws.KeyedDraws(key, context),
-        service.open_log(where),
-        person=person,
-        keep_features=keep_features,
-        groups=listed_names("--groups", groups),
-        levels=levels,
-    )
-    return LoggedForecasts(made, where)
+        return LoggedForecasts(made, self.log)
 
 
 # --- subcommand `predict`
@@ -127,9 +143,6 @@ WRITTEN = ("levels", "moments")
 
 DRAWING = ("key_file", "context")
 """Parameters of `predict` for randomized forecasts."""
-
-LOGGING = ("groups", "keep_features", "person")
-"""Parameters of `predict` for a decision log."""
 
 
 @with_options
@@ -145,10 +158,8 @@ def predict(
     levels: str = DEFAULT_LEVELS,
     moments: bool = False,
     keep: str | None = None,
-    log: str | None = None,
-    groups: str | None = None,
-    keep_features: bool = False,
-    person: Literal["hash", "id"] = "hash",
+    *,
+    logging: Logging,
     as_json: bool = False,
 ) -> None:
     """Write the forecasts of a model for the people in a table.
@@ -185,17 +196,6 @@ def predict(
     context : NAME
         name of the decision: each has its own draws, e.g. 2026-11
 
-    Decision log
-    ------------
-    log : LOG
-        log to which forecasts are added first: .sqlite file or URL
-    groups : COLUMNS
-        columns that are logged, for the groups of a watch
-    keep_features
-        log the features too, and not only their hash
-    person : NAMING, rare
-        how the log names people: hash (keyed), or id
-
     Examples
     --------
     evenhand predict new.csv --forecast repaired --id person --out forecasts.csv
@@ -216,8 +216,9 @@ def predict(
         "verbose": True,
         "keep": listed_names("--keep", keep),
     }
-    if log is None:
-        refuse_without_effect(given, LOGGING, "without --log")
+    if logging.log is None:
+        names = [one.name for one in fields(logging)]
+        refuse_without_effect(given, names, "without --log")
     else:
         reason = "with --log, to which forecasts are added in the order of the table"
         refuse_without_effect(given, ("workers",), reason)
@@ -232,26 +233,24 @@ def predict(
             f"--key-file is missing: {forecast} is randomized, and each person's draw comes from a"
             " key; name a file with a secret key of at least 16 bytes"
         )
-    if id is None and (is_drawn or log is not None):
+    if id is None and (is_drawn or logging.log is not None):
         raise InputError(
             "--id is missing: draws and logs need the column with the id of each person; name it"
         )
     if first is not None and not is_drawn:
         # the key and the context of a log name people, also without draws
-        unused = DRAWING if log is None else ()
+        unused = DRAWING if logging.log is None else ()
         reason = f"with {forecast}, whose forecasts are not randomized"
         refuse_without_effect(given, unused, reason)
         if first.outcome_kind is OutcomeKind.BINARY:
             refuse_without_effect(given, WRITTEN, f"with {forecast}, which predicts probabilities")
-    if log is not None:
-        asked["recorder"] = logged_forecasts(
-            forecast, log, asked["key"], context, groups, keep_features, person, asked["levels"]
-        )
+    recorder = logging.recorder(forecast, asked["key"], context, asked["levels"])
     if first is not None and not is_drawn:
         asked["key"] = None
     with large.client() as client:
-        done = scale.forecast_parts(subject, parts, out, client=client, first=first, **asked)
-    recorder = asked.get("recorder")
+        done = scale.forecast_parts(
+            subject, parts, out, client=client, first=first, recorder=recorder, **asked
+        )
     _inform(done, out, recorder, subject.inner)
     if id is None and not asked["keep"]:
         inform("they are in the order of the table: copy columns that name the rows with --keep")
