@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from evenhand._locks import is_at, is_old, lock
-from evenhand._validate import InputError
+from evenhand._validate import AnyPath, InputError
 
 _TOKEN_BYTES = 4
 _ENDING = rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part"
@@ -28,7 +28,7 @@ _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 """Error codes where the file system or the user's permissions do not allow syncing a folder."""
 
 
-def link_target(path: str | os.PathLike[str]) -> Path:
+def link_target(path: AnyPath) -> Path:
     """Return the path that symbolic links point to, whether it exists or not.
 
     Examples
@@ -45,7 +45,7 @@ def link_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def check_folder(folder: str | os.PathLike[str]) -> Path:
+def check_folder(folder: AnyPath) -> Path:
     """Return the path of a model folder, existing or not, if files could be written to it.
 
     Meant to be called before long work.
@@ -67,7 +67,7 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: AnyPath, text: str) -> None:
     """Write a text file atomically; InputError if its folder is missing or write-protected."""
     target = Path(path)
     try:
@@ -79,7 +79,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         ) from error
 
 
-def written(text: str, path: str | os.PathLike[str] | None) -> str:
+def written(text: str, path: AnyPath | None) -> str:
     """Return a text, which is written to a file first if there is a path."""
     if path is not None:
         write_text(path, text if text.endswith("\n") else f"{text}\n")

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import math
 import numbers
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from evenhand._format import and_more, percent
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+AnyPath = str | os.PathLike[str]
 Pair = tuple[Floats, Floats]
 """Two arrays that belong together, such as the ends of cells, or knots and the values at them."""
 

@@ -16,7 +16,7 @@ from scipy import special
 
 from evenhand._files import written
 from evenhand._format import and_more, number_in_full, one_line
-from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand._validate import AnyPath, Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, Result
 from evenhand.audits.rows import STANDARD, Search
@@ -443,7 +443,7 @@ class Comparison(Result):
         return written(comparison_html(self.made), path)
 
 
-Source = Audit | str | os.PathLike[str]
+Source = Audit | AnyPath
 """An audit, or the path of its JSON."""
 
 

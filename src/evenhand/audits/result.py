@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import numbers
-import os
 import platform
 import re
 import sys
@@ -24,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
-from evenhand._validate import Floats, InputError, Ints, bad_input
+from evenhand._validate import AnyPath, Floats, InputError, Ints, bad_input
 from evenhand.audits.forecasts import missing_columns_named
 from evenhand.audits.scores import certified_errors
 from evenhand.calibration import Cells
@@ -64,7 +63,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of texts that a spreadsheet computes; they are written after an apostrophe."""
 
 
-def write_tables(folder: str | os.PathLike[str], tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+def write_tables(folder: AnyPath, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     """Write each table as a csv file to a folder, which is made if it is missing.
 
     Numbers have all digits, unknown values are empty, lists are written as JSON, and a

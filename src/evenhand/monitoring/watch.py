@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenhand._files import written
 from evenhand._format import Summarized, one_line
 from evenhand._validate import (
+    AnyPath,
     InputError,
     Mask,
     about,
@@ -542,7 +543,7 @@ class Ledger(Stored):
 DEFAULT_MASS = 0.2
 """Group size of the promise of a certificate for all sizes."""
 
-Promising = Certificate | Selection | Promise | str | os.PathLike[str]
+Promising = Certificate | Selection | Promise | AnyPath
 """What contains a promise: a certificate, a selected randomization, or the path of a folder."""
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, percent
 from evenhand._validate import (
+    AnyPath,
     Floats,
     InputError,
     bad_input,
@@ -612,7 +613,7 @@ class Loaded(NamedTuple):
     unstored: list[str]
 
 
-def loaded(model: str | os.PathLike[str] | Forecaster | Loaded) -> Loaded:
+def loaded(model: AnyPath | Forecaster | Loaded) -> Loaded:
     """Return a forecaster from its folder, or as given, with the hash that its folder would have.
 
     What is loaded already is returned as it is.

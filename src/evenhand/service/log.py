@@ -32,7 +32,7 @@ from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, bad_input, require_extra
+from evenhand._validate import AnyPath, InputError, bad_input, require_extra
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -1134,7 +1134,7 @@ def _logs_of_this_process() -> WeakSet[DecisionLog]:
 SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
 
-def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionLog:
+def open_log(where: AnyPath, *, create: bool = True) -> DecisionLog:
     """Open a decision log, and make it if there is none.
 
     Parameters
@@ -1301,7 +1301,7 @@ GROUP = 1000
 """Rows of a row group, the most that is in memory."""
 
 
-def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
+def export(log: DecisionLog, path: AnyPath) -> Verification:
     """Write a log as one parquet file, readable by its owner only, and verify it on the way.
 
     Each row has the `content` of an entry, JSON with the hash of the entry before it, its `sha256`,

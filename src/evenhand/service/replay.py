@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from evenhand._format import Summarized, count
 from evenhand._table import Column, Table
-from evenhand._validate import InputError, about, check_column
+from evenhand._validate import AnyPath, InputError, about, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import context_of, logged_forecast, logged_name, served_of, versions
@@ -213,7 +212,7 @@ HASH_DIGITS = 16
 def replay_forecast(
     log: DecisionLog,
     id: str,
-    model: str | os.PathLike[str] | Forecaster | Loaded,
+    model: AnyPath | Forecaster | Loaded,
     *,
     draws: KeyedDraws | None = None,
     row: Any = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,7 @@ from itertools import islice
 from typing import Any, Self
 
 from evenhand._format import one_line
-from evenhand._validate import InputError, bad_input, check_choice
+from evenhand._validate import AnyPath, InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person, id_text
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import Naming, open_context, versions
@@ -190,7 +189,7 @@ class Service:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | Forecaster,
+        model: AnyPath | Forecaster,
         draws: KeyedDraws,
         log: DecisionLog,
         *,

@@ -28,7 +28,14 @@ import numpy as np
 
 from evenhand._files import check_folder, replace_file, sweep_partials, sync_folder
 from evenhand._locks import is_old, one_writer
-from evenhand._validate import InputError, MissingExtraError, about, bad_input, typed_fields
+from evenhand._validate import (
+    AnyPath,
+    InputError,
+    MissingExtraError,
+    about,
+    bad_input,
+    typed_fields,
+)
 from evenhand.draws import id_text
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
@@ -321,7 +328,7 @@ def is_model_folder(folder: Path) -> bool:
 
 def write_model(
     packed: PackedModel,
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     certificate: Json | None = None,
     report: bytes | None = None,
 ) -> None:
@@ -484,7 +491,7 @@ def parsed(path: Path) -> Json:
 # --- saving and loading fitted forecasters
 
 
-def save(model: Forecaster | ForecastColumns, folder: str | os.PathLike[str]) -> None:
+def save(model: Forecaster | ForecastColumns, folder: AnyPath) -> None:
     """Save a fitted forecaster to a folder.
 
     Parameters
@@ -527,7 +534,7 @@ def save(model: Forecaster | ForecastColumns, folder: str | os.PathLike[str]) ->
         warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
+def load(folder: AnyPath, estimator: Any = None) -> Any:
     """Load a forecaster from a folder that `save` wrote.
 
     Parameters
@@ -561,7 +568,7 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     return load_with_hash(folder, estimator)[0]
 
 
-def load_with_hash(folder: str | os.PathLike[str], estimator: Any = None) -> tuple[Any, str]:
+def load_with_hash(folder: AnyPath, estimator: Any = None) -> tuple[Any, str]:
     """Return the forecaster in a folder, and the SHA-256 of the model, as in its certificate."""
     source = Path(folder)
     return read_steadily(
@@ -570,7 +577,7 @@ def load_with_hash(folder: str | os.PathLike[str], estimator: Any = None) -> tup
     )
 
 
-def read_certificate(folder: str | os.PathLike[str]) -> Json:
+def read_certificate(folder: AnyPath) -> Json:
     """Read the certificate of the model in a folder.
 
     Parameters

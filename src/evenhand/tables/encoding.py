@@ -16,6 +16,7 @@ from evenhand._validate import LARGEST, Floats, InputError, bad_input, read_stat
 from evenhand.tables.groups import Condition, Group, Operator
 from evenhand.tables.values import (
     Kind,
+    Series,
     as_json,
     as_pandas,
     as_table,
@@ -75,7 +76,7 @@ class EncodedColumn:
     levels: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, kind: Kind, name: str, values: pd.Series[Any]) -> Self:
+    def fit(cls, kind: Kind, name: str, values: Series) -> Self:
         """Learn the encoding of one column."""
         if kind != "category":
             found = _numbers(kind, name, values)
@@ -98,7 +99,7 @@ class EncodedColumn:
         """Names of all outputs."""
         return self.outputs() + ((f"{self.name} missing",) if self.had_missing else ())
 
-    def transform(self, values: pd.Series[Any]) -> Floats:
+    def transform(self, values: Series) -> Floats:
         """Return all outputs, shape (n_samples, n_outputs)."""
         if self.kind == "category":
             return self._indicators(values)
@@ -113,7 +114,7 @@ class EncodedColumn:
             columns += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]
         return np.column_stack(columns + ([np.isnan(found)] if self.had_missing else []))
 
-    def _indicators(self, values: pd.Series[Any]) -> Floats:
+    def _indicators(self, values: Series) -> Floats:
         """Set one output per row to 1: that of its level, of unknown levels, or if missing."""
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
@@ -161,7 +162,7 @@ class EncodedColumn:
         return str(np.datetime64(0, "D") + np.timedelta64(math.floor(value), "D"))
 
 
-def encoded_kind(values: pd.Series[Any], name: str) -> Kind:
+def encoded_kind(values: Series, name: str) -> Kind:
     """Return the kind for a column of the training data; InputError for an unknown one."""
     kind = kind_of(values)
     if kind != "other":
@@ -178,7 +179,7 @@ def encoded_kind(values: pd.Series[Any], name: str) -> Kind:
     )
 
 
-def _numbers(kind: Kind, name: str, values: pd.Series[Any]) -> Floats:
+def _numbers(kind: Kind, name: str, values: Series) -> Floats:
     """Return numbers, booleans as 0 and 1, or days since 1970; NaN if missing."""
     place = f"column {name!r}"
     if kind == "boolean":

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 
 from evenhand._files import Partial, link_target
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, check_column, short
+from evenhand._validate import AnyPath, InputError, bad_input, check_column, short
 from evenhand.tables.values import refuse_repeated_names, row_blocks
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -202,7 +202,7 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
 # --- reading of whole tables and of their parts, which agree in columns and types
 
 
-def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_table(path: AnyPath) -> pd.DataFrame:
     r"""Read a csv file, a parquet file or a folder of such parts.
 
     Cells of csv files are returned as text; `columns.Schema` determines which columns are numbers,
@@ -431,7 +431,7 @@ def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(waiting)
 
 
-def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts:
+def open_parts(path: AnyPath, *, skip_bad: bool = False) -> Parts:
     r"""Open a folder of parts, or one file, for block-wise reading.
 
     Only headers are read: names, types and number of rows of parquet parts, and names of csv parts.
@@ -540,7 +540,7 @@ def _head(path: Path) -> tuple[list[str], Any, int | None, bool]:
 # --- atomic writing of tables, whole or block by block
 
 
-def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
+def check_writable(path: AnyPath, endings: Sequence[str]) -> Path:
     """Return the path if a file could be written there; meant to be called before long work.
 
     Symbolic links are followed, and the file need not exist. Raises InputError if the path has none
@@ -603,7 +603,7 @@ class TableWriter:
     'id,mean\na,0.1\nb,0.2\n'
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = check_writable(path, TABLE_ENDINGS)
         self.n_rows = 0
         self._columns: list[Any] = []
@@ -664,7 +664,7 @@ class TableWriter:
             self._partial.discard()
 
 
-def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+def write_table(frame: pd.DataFrame, path: AnyPath) -> None:
     r"""Write a table atomically, without its index, as csv or parquet by the ending of `path`.
 
     Floats keep all digits in both formats. An existing file is replaced only once the new one is

@@ -30,6 +30,7 @@ from evenhand._validate import (
 )
 from evenhand.tables.values import (
     Kind,
+    Series,
     as_json,
     as_pandas,
     as_table,
@@ -198,7 +199,7 @@ ZONE = re.compile(r" ?(Z|[+-][0-9]{2}:?[0-9]{2})$")
 """Time zone at the end of a time."""
 
 
-def comparable(present: pd.Series[Any]) -> NDArray[Any]:
+def comparable(present: Series) -> NDArray[Any]:
     """Return non-missing numbers or dates in the form in which they are compared.
 
     Dates are in local time of their zone. Whole numbers stay integers if two of them may be one
@@ -236,7 +237,7 @@ def point_of(text: str, values: NDArray[Any]) -> Any:
     return point
 
 
-def codes_of(values: pd.Series[Any], texts: Sequence[str], place: str) -> Ints:
+def codes_of(values: Series, texts: Sequence[str], place: str) -> Ints:
     """Return the number of the text that each value prints as, or equals; -1 if there is none."""
     kind = kind_of(unpacked(values))
     if kind not in ("number", "date"):
@@ -254,7 +255,7 @@ def codes_of(values: pd.Series[Any], texts: Sequence[str], place: str) -> Ints:
     return found
 
 
-def median_cut(present: pd.Series[Any]) -> str:
+def median_cut(present: Series) -> str:
     """Return the text of the cut that halves a column without missing values.
 
     It is the median of the finite values, and for dates and large whole numbers one of the values:
@@ -337,7 +338,7 @@ class Seen:
     kind: str
 
     @classmethod
-    def of(cls, values: pd.Series[Any]) -> Seen:
+    def of(cls, values: Series) -> Seen:
         """Summarize some or all values of a column; InputError for lists, structs and maps."""
         orders = dict.fromkeys("iuf", "number") | {"M": "date"}
         kind = orders.get(values.dtype.kind, "text")
@@ -395,9 +396,7 @@ class Partition:
     kind: Kind = "other"
 
     @classmethod
-    def learn(
-        cls, values: pd.Series[Any], name: str, *, source: str, seen: Seen | None = None
-    ) -> Self:
+    def learn(cls, values: Series, name: str, *, source: str, seen: Seen | None = None) -> Self:
         """Learn the groups of a column.
 
         Parameters
@@ -448,7 +447,7 @@ class Partition:
         """Names of the groups, such as `age <= 50`."""
         return [group.name for group in self.groups]
 
-    def codes(self, values: pd.Series[Any]) -> Ints:
+    def codes(self, values: Series) -> Ints:
         """Return the index in `groups` of each row's group; -1 for a value without a group."""
         place = f"column {self.column!r}"
         if self.cut is None:
@@ -458,12 +457,12 @@ class Partition:
         codes[missing(values)] = len(self.groups) - 1 if self.has_missing else -1
         return codes
 
-    def masks(self, values: pd.Series[Any]) -> Groups:
+    def masks(self, values: Series) -> Groups:
         """Return the groups with their rows as masks."""
         codes = self.codes(values)
         return Groups((group, codes == i) for i, group in enumerate(self.groups))
 
-    def labels(self, values: pd.Series[Any]) -> NDArray[np.object_]:
+    def labels(self, values: Series) -> NDArray[np.object_]:
         """Return the name of each row's group, shape (n,); None for a value without a group."""
         names: Any = [*self.names, None]  # code -1 selects the last entry
         return np.array(names, dtype=object)[self.codes(values)]
@@ -648,7 +647,7 @@ def _check_match(place: str, values: Any, n: int, X: Any) -> None:
         )
 
 
-def _one_column(values: Any, place: str, n: int, X: Any) -> pd.Series[Any]:
+def _one_column(values: Any, place: str, n: int, X: Any) -> Series:
     """Convert values of any library to a column without an index."""
     series = as_pandas(values, place)
     if isinstance(series, pd.Series):
@@ -662,7 +661,7 @@ def _one_column(values: Any, place: str, n: int, X: Any) -> pd.Series[Any]:
     return pd.Series(array)
 
 
-def are_probabilities(column: pd.Series[Any]) -> bool:
+def are_probabilities(column: Series) -> bool:
     """Whether values are floats from 0 to 1, none missing, with at least one strictly between.
 
     Such values given by name are probabilities of membership: labels and codes are whole numbers.
@@ -678,7 +677,7 @@ def are_probabilities(column: pd.Series[Any]) -> bool:
     return bool(((values >= 0) & (values <= 1)).all() and ((values > 0) & (values < 1)).any())
 
 
-def _mask(column: pd.Series[Any], place: str) -> Mask:
+def _mask(column: Series, place: str) -> Mask:
     is_missing = missing(column)
     if is_missing.any():
         n = count(int(is_missing.sum()), "missing value")
@@ -958,7 +957,7 @@ def _text(group: Group, or_missing: bool) -> str:
     return f"{shown.name} {OR_MISSING}" if or_missing else shown.name
 
 
-def _meets(values: pd.Series[Any], group: Group, place: str) -> Mask:
+def _meets(values: Series, group: Group, place: str) -> Mask:
     """Return the rows that meet a comparison, without missing ones unless it is about them."""
     is_missing = missing(values)
     found: Mask = np.zeros(len(values), dtype=bool)
@@ -971,7 +970,7 @@ def _meets(values: pd.Series[Any], group: Group, place: str) -> Mask:
     return found
 
 
-def _ordered(present: pd.Series[Any], group: Group, place: str) -> Mask:
+def _ordered(present: Series, group: Group, place: str) -> Mask:
     """Compare non-missing numbers or dates with the value of `<`, `<=`, `>` or `>=`."""
     if present.empty:
         return np.zeros(0, dtype=bool)

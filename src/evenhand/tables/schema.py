@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import and_more, percent
-from evenhand._validate import Floats, read_state, typed_fields
+from evenhand._validate import AnyPath, Floats, read_state, typed_fields
 from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
     FEW,
     Kind,
+    Series,
     as_json,
     as_mask,
     as_numbers,
@@ -107,7 +108,7 @@ class Column:
         return self.least, self.greatest
 
     @classmethod
-    def learn(cls, values: pd.Series[Any], name: str) -> Self:
+    def learn(cls, values: Series, name: str) -> Self:
         """Summarize a column of the training table."""
         kind = kind_of(values)
         n = len(values)
@@ -131,7 +132,7 @@ class Column:
         categories = _categories(values, dtype)
         return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=categories)
 
-    def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
+    def read(self, values: Series, place: str, start: int = 0) -> Series:
         """Convert a column to this kind; columns of this kind are returned unchanged."""
         # categorical numbers, booleans or dates are treated as plain ones
         if self.kind in ("number", "boolean", "date"):
@@ -153,7 +154,7 @@ class Column:
             return self._read_levels(values, place)
         return values
 
-    def _read_levels(self, values: pd.Series[Any], place: str) -> pd.Series[Any]:
+    def _read_levels(self, values: Series, place: str) -> Series:
         if isinstance(values.dtype, pd.CategoricalDtype):
             # models may use the codes, which depend on the categories of each table
             if self.dtype == "category" and tuple(values.cat.categories) == self.categories:
@@ -168,7 +169,7 @@ class Column:
             old = set(known.values())
             new = [value for value in dict.fromkeys(read) if pd.notna(value) and value not in old]
             dtype = pd.CategoricalDtype([*known.values(), *new])
-        found: pd.Series[Any] = pd.Series(read, values.index, name=values.name, dtype=dtype)
+        found: Series = pd.Series(read, values.index, name=values.name, dtype=dtype)
         return found
 
 
@@ -225,7 +226,7 @@ class Schema:
             If a value does not fit its column; the message names file, column, row and value.
         """
         known = {column.name: column for column in self.columns}
-        changed: dict[int, pd.Series[Any]] = {}
+        changed: dict[int, Series] = {}
         for i, (label, values) in enumerate(frame.items()):
             name = str(label)
             if name in known:
@@ -272,14 +273,14 @@ class Schema:
             return cls(tuple(Column(**typed_fields(Column, entry)) for entry in state))
 
 
-def _dtype_of(values: pd.Series[Any], kind: Kind) -> str:
+def _dtype_of(values: Series, kind: Kind) -> str:
     """Return the type in which models receive numbers or dates; "object" if any type will do."""
     if kind == "number":
         return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
     return str(values.dtype) if str(values.dtype).startswith("datetime64") else "datetime64[us]"
 
 
-def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
+def _categories(values: Series, dtype: str) -> tuple[Any, ...] | None:
     if dtype != "category":
         return None
     plain = values.cat.categories.tolist()
@@ -307,7 +308,7 @@ MOSTLY = 0.9
 """Share of numbers in a column of text above which the other cells are reported."""
 
 
-def cells_of_text(values: pd.Series[Any]) -> Counter[str]:
+def cells_of_text(values: Series) -> Counter[str]:
     """Count the cells of a column of a csv file; counts of disjoint rows can be added.
 
     Returns the number of non-empty `values`; of `words` for a missing value, such as `NA`, which
@@ -331,7 +332,7 @@ def cells_of_text(values: pd.Series[Any]) -> Counter[str]:
     return Counter({name: int(mask.sum()) for name, mask in found.items()})
 
 
-def cells_of_type(values: pd.Series[Any]) -> Counter[str]:
+def cells_of_type(values: Series) -> Counter[str]:
     """Count the values of a column of known type, where text is never read as numbers."""
     # the type applies to all values: each non-missing value counts for one kind
     n = int((~missing(values)).sum())
@@ -359,7 +360,7 @@ def kind_of_cells(parts: Sequence[Counter[str]]) -> Kind:
     return usual if found == "category" and is_usual else found
 
 
-def remark_on(name: str, values: pd.Series[Any]) -> str | None:
+def remark_on(name: str, values: Series) -> str | None:
     """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
     text = text_array(values)
     is_odd = parse_text_numbers(text)[1] | as_mask(compute.match_substring_regex(text, CODE))
@@ -382,7 +383,7 @@ def found_columns(found: Mapping[str, Sequence[Counter[str]]]) -> list[Column]:
 
 
 def read_typed(
-    path: str | os.PathLike[str], *, schema: Schema | None = None, text: Collection[str] = ()
+    path: AnyPath, *, schema: Schema | None = None, text: Collection[str] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
     r"""Read a table and convert its columns to their kinds.
 
@@ -474,7 +475,7 @@ class Tally:
     greatest: float = -np.inf
 
     @classmethod
-    def of(cls, column: Column, values: pd.Series[Any]) -> Self:
+    def of(cls, column: Column, values: Series) -> Self:
         """Count the values of a column that has been read by its schema."""
         n, n_missing = len(values), int(missing(values).sum())
         if column.kind in ("number", "date"):

@@ -6,7 +6,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -28,6 +28,9 @@ from evenhand._validate import (
     short,
 )
 from evenhand.draws import check_id, id_text
+
+Series: TypeAlias = "pd.Series[Any]"
+"""Column of any type."""
 
 # --- cells: numbers and dates in text, missing values, ids
 
@@ -74,7 +77,7 @@ def refuse_row(
         raise bad_input(f"{place}, row {start + row + 1}", rule, got, remedy)
 
 
-def is_text(values: pd.Series[Any]) -> bool:
+def is_text(values: Series) -> bool:
     """Whether all non-missing values are text.
 
     Examples
@@ -87,7 +90,7 @@ def is_text(values: pd.Series[Any]) -> bool:
     return values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) == "string"
 
 
-def text_array(values: pd.Series[Any]) -> pa.Array:
+def text_array(values: Series) -> pa.Array:
     """Return text as an Arrow array without surrounding whitespace; null if missing or empty."""
     text = pa.array(values, type=pa.string(), from_pandas=True)
     # a cell of blanks looks empty and is treated so
@@ -130,7 +133,7 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     return numbers, is_there & ~is_number & ~missing_words(text)
 
 
-def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
+def parse_numbers(values: Series) -> tuple[Floats, Mask]:
     """Parse a column as numbers, with NaN for missing values; return also a mask of invalid values.
 
     A value is invalid if it is neither a number nor missing. Text is parsed as by
@@ -161,7 +164,7 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
 # --- columns of tables as numbers and ids, and row blocks
 
 
-def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
+def column_of(table: pd.DataFrame, column: str, source: str) -> Series:
     """Return one column by name; InputError lists the columns and suggests similar names."""
     names = [str(name) for name in table.columns]
     return table.iloc[:, names.index(check_column(str(column), names, source))]
@@ -280,8 +283,6 @@ def row_blocks(n: int, size: int) -> list[slice]:
 Kind = Literal["number", "category", "boolean", "date", "other"]
 """Kind of a column; values of kind "other" are passed on unchanged."""
 
-Values = pd.Series  # of any type
-
 _KIND_OF: dict[str, Kind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("string", "categorical", "empty", "time", "period", "interval"), "category"),
@@ -310,7 +311,7 @@ FLAGS = {
 """Values of a column of booleans, by their levels."""
 
 
-def kind_of(values: Values[Any]) -> Kind:
+def kind_of(values: Series) -> Kind:
     """Return the kind of a column by the types of its values; text is never read as numbers.
 
     Examples
@@ -321,7 +322,7 @@ def kind_of(values: Values[Any]) -> Kind:
     return _KIND_OF.get(pd.api.types.infer_dtype(values, skipna=True), "other")
 
 
-def missing(values: Values[Any]) -> Mask:
+def missing(values: Series) -> Mask:
     """Return a mask of the missing values."""
     return values.isna().to_numpy(dtype=bool)
 
@@ -345,7 +346,7 @@ def level(value: Any) -> str:
 
 
 def of_levels(
-    values: Values[Any],
+    values: Series,
     place: str,
     function: Callable[[str], Any],
     absent: Any,
@@ -365,7 +366,7 @@ def of_levels(
     return np.array([*(function(level(value)) for value in distinct), absent], dtype=dtype)[codes]
 
 
-def level_counts(values: Values[Any], place: str) -> Counter[str | None]:
+def level_counts(values: Series, place: str) -> Counter[str | None]:
     """Count the levels of a column, and its missing values as None.
 
     Examples
@@ -382,7 +383,7 @@ def level_counts(values: Values[Any], place: str) -> Counter[str | None]:
     return found
 
 
-def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
+def numbers(values: Series, place: str, start: int = 0) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     found, wrong = parse_numbers(values)
     # words for an event or a score have a code; other words are mistakes of single rows
@@ -395,19 +396,19 @@ def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     return found
 
 
-def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[Any]:
+def rounded(values: Series, place: str, start: int, dtype: str) -> Series:
     """Round numbers to a shorter type, "float32" or "float16"."""
     if str(values.dtype) == dtype:
         return values
     with np.errstate(over="ignore"):
-        found: Values[Any] = values.astype(dtype)  # type: ignore[call-overload]
+        found: Series = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
     rule = f"be within the range of {dtype}, the type in training"
     refuse_row(too_large, values, place, rule, REMEDY, start)
     return found
 
 
-def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
+def booleans(values: Series, place: str, start: int = 0) -> Series:
     """Convert a column to booleans, nullable if some are missing; 0 and 1 are accepted."""
     # 2 is neither
     flags = of_levels(values, place, lambda one: FLAGS.get(one.strip(), 2.0), np.nan, np.float64)
@@ -419,7 +420,7 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     return pd.Series(found, index=values.index, name=values.name)
 
 
-def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
+def text_dates(values: Series) -> tuple[Series, Mask]:
     """Parse texts as ISO dates, in UTC and without a zone; return also a mask of invalid texts.
 
     A text is invalid if it is neither a date nor a missing value.
@@ -434,7 +435,7 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
     return stamps.astype("datetime64[us]"), there & missing(stamps)
 
 
-def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = None) -> Values[Any]:
+def dates(values: Series, place: str, start: int = 0, dtype: str | None = None) -> Series:
     """Convert a column to dates of a type such as "datetime64[us, UTC]"; None keeps date types."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
@@ -447,9 +448,7 @@ def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = N
     return found if dtype is None else _dates_as(found, values, place, start, dtype)
 
 
-def _dates_as(
-    found: Values[Any], values: Values[Any], place: str, start: int, dtype: str
-) -> Values[Any]:
+def _dates_as(found: Series, values: Series, place: str, start: int, dtype: str) -> Series:
     """Convert dates, in UTC and without a zone, to a type and its zone."""
     wanted: Any = pd.api.types.pandas_dtype(dtype)
     has_zone = isinstance(wanted, pd.DatetimeTZDtype)
@@ -459,17 +458,17 @@ def _dates_as(
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
     rule = f"be within the range of {dtype}, the type in training"
     refuse_row(outside, values, place, rule, REMEDY, start)
-    plain: Values[Any] = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
+    plain: Series = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
     return plain.dt.tz_localize("UTC").astype(wanted) if has_zone else plain
 
 
-def unpacked(values: Values[Any]) -> Values[Any]:
+def unpacked(values: Series) -> Series:
     """Return the values of a categorical column; other columns are returned unchanged."""
     is_packed = isinstance(values.dtype, pd.CategoricalDtype)
     return values.astype(values.cat.categories.dtype) if is_packed else values
 
 
-def moments(values: Values[Any]) -> NDArray[np.datetime64]:
+def moments(values: Series) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC if they have a zone, NaT if missing."""
     plain = unpacked(values)
     if isinstance(plain.dtype, np.dtype) and plain.dtype.kind == "M":
@@ -487,7 +486,7 @@ def days(found: NDArray[np.datetime64]) -> Floats:
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
 
 
-def as_numbers(values: Values[Any], kind: Kind) -> Floats:
+def as_numbers(values: Series, kind: Kind) -> Floats:
     """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
     return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
 
@@ -497,7 +496,7 @@ def is_plain_number(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
-def is_plain_text(values: Values[Any]) -> bool:
+def is_plain_text(values: Series) -> bool:
     """Whether a column of text has neither missing nor empty values."""
     is_typed = isinstance(values.dtype, pd.StringDtype) or values.dtype == object
     return is_typed and all(type(value) is str and value for value in values.tolist())
