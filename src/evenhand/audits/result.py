@@ -87,7 +87,8 @@ def write_tables(folder: AnyPath, tables: Mapping[str, pd.DataFrame]) -> list[Pa
     # listed first: an interrupted run leaves files that the next run may replace
     write_text(place / MARK, mark)
     for name, table in zip(names, tables.values(), strict=True):
-        write_text(place / name, csv_of(table))
+        # pandas writes the shortest text that is read as the same number
+        write_text(place / name, table.map(_cell).to_csv(index=False))
     return [place / name for name in names]
 
 
@@ -95,12 +96,6 @@ def _is_free(place: Path, mark: str) -> bool:
     """Whether a folder is empty or was made for the same tables."""
     file = place / MARK
     return not any(place.iterdir()) or (file.is_file() and file.read_bytes() == mark.encode())
-
-
-def csv_of(table: pd.DataFrame) -> str:
-    """Return a table as csv with all digits of its numbers."""
-    # pandas writes the shortest text that is read as the same number
-    return table.map(_cell).to_csv(index=False)
 
 
 def _cell(value: Any) -> Any:
@@ -133,11 +128,6 @@ class Result(Summarized):
     def rows(self) -> Any:
         """All rows, as the JSON has them."""
         return self.made
-
-    @property
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Tables that `to_csv` writes, by name."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, in the layout of the JSON."""
@@ -314,20 +304,6 @@ def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
     return dict(found.values())
 
 
-def _unfitted(
-    model: Any, by: Mapping[str, Any], random_state: RandomState
-) -> RecalibratedRegressor:
-    # imported here: few audits are followed by a repair, and forecasters import scikit-learn
-    from sklearn.frozen import FrozenEstimator
-
-    from evenhand.forecasters import RecalibratedRegressor
-
-    # a fitted model is not fitted again: all rows are held-out rows
-    is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
-    frozen = FrozenEstimator(model) if is_estimator else model
-    return RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
-
-
 # --- rows of what is proven
 
 
@@ -337,26 +313,19 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
         return None
     # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
     is_event = certificate.kind is OutcomeKind.BINARY
-    table = certificate.table()
-    follow_up, unions = certificate.follow_up, certificate.unions
+    every = certificate.table()
+    every = every[["mass", "bias_low", "bias_high"]] if is_event else every
+    events, follow_up, unions = certificate.events, certificate.follow_up, certificate.unions
+    same = ("confidence", "method", "n_samples", "n_draws", "assumptions", "not_covered")
     return Proof.of(
-        {
-            "confidence": certificate.confidence,
-            "method": certificate.method,
+        {name: getattr(certificate, name) for name in same}
+        | {
             "link_bound": certificate.bound,
-            "n_samples": certificate.n_samples,
-            "n_draws": certificate.n_draws,
             "average_error": None if is_event else certificate.average_error(),
             "groups": [] if is_event else certificate.named_table().to_dict("records"),
-            "every_group": (
-                table[["mass", "bias_low", "bias_high"]] if is_event else table
-            ).to_dict("records"),
-            "events": None
-            if certificate.events is None
-            else certificate.event_table().to_dict("records"),
+            "every_group": every.to_dict("records"),
+            "events": None if events is None else certificate.event_table().to_dict("records"),
             "questions": certificate.questions.to_dict("records"),
-            "assumptions": list(certificate.assumptions),
-            "not_covered": list(certificate.not_covered),
             "atom": certificate.at,
             "follow_up": None if follow_up is None else vars(follow_up),
             "unions": None if unions is None else unions.facts(),
@@ -708,6 +677,11 @@ class Audit(Result):
         if isinstance(model, Forecast):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
+        # imported here: few audits are followed by a repair, and forecasters import scikit-learn
+        from sklearn.frozen import FrozenEstimator
+
+        from evenhand.forecasters import RecalibratedRegressor
+
         outcomes = as_outcomes(y)
         # of many groups by features the first ones have rules
         listed = (
@@ -716,9 +690,13 @@ class Audit(Result):
             if one.rule or one.mass or one.group in self.places or not one.features
         )
         by = _rules([one for one in listed if one.problem], dict(groups or {}))
-        unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
+        by = _distinct(by, X, outcomes.value)
+        # a fitted model is not fitted again: all rows are held-out rows
+        is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
+        frozen = FrozenEstimator(model) if is_estimator else model
         with missing_columns_named(model, X):
-            repaired = unfitted.fit(X, outcomes)
+            repaired = RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
+            repaired.fit(X, outcomes)
         if self.provenance.get("values_sha256") == values_hash(outcomes.value):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
