@@ -660,8 +660,8 @@ FAULTS = (
     ),
     Fault(
         "own intervals of two audits swapped",
-        "(*before, *after, *change)",
-        "(*after, *before, *change)",
+        "(*before, *after, change, *ends)",
+        "(*after, *before, change, *ends)",
         ("test_compare.py",),
     ),
     Fault(
