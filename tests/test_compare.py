@@ -109,6 +109,15 @@ def test_intervals_are_those_of_the_rows_of_a_group():
     assert ends == pytest.approx((change.mean() - half, change.mean() + half))
 
 
+def test_groups_of_the_same_rows_are_shown_once():
+    X, y = people()
+    options = {"groups": {"women": X["sex"] == "f"}, "random_state": 0, **QUICK}
+    found = compare(forecast("wrong"), forecast("repaired"), X, y, **options)
+    assert by_group(found).loc["sex = f", "n"] == by_group(found).loc["women", "n"]
+    shown = [line.split("  ")[0] for line in found.summary(full=True).splitlines()]
+    assert ("women" in shown, "sex = f" in shown, "sex = m" in shown) == (True, False, True)
+
+
 @pytest.mark.parametrize("n", [600, 20_500])
 def test_both_audits_use_the_same_rows_whatever_the_seed(n):
     # one row of each person is audited, and of over 20,000 rows a sample is scored

@@ -1067,6 +1067,8 @@ class ComparedGroup(Row, frozen=True):
         Whether such a change exceeds the tolerance, or these verdicts differ.
     changes : tuple of Change
         Measures before and after.
+    same_as : str or None
+        Group with the same rows that the first audit lists before it.
     """
 
     group: str
@@ -1075,6 +1077,7 @@ class ComparedGroup(Row, frozen=True):
     outcome: str
     important: bool
     changes: tuple[Change, ...]
+    same_as: str | None = None
 
     def change(self, measure: str) -> Change:
         """Return a measure before and after; unknown if it is not listed."""

@@ -346,9 +346,14 @@ def compared_group(
         outcome = "better" if high < 0 else "worse" if low > 0 else "not significant"
         outcome = "unknown" if np.isnan(low) else outcome
         is_important = outcome in ("better", "worse") and bool(abs(change) > tolerance)
-    sizes = {"n": one.n, "n_after": other.n}
     return ComparedGroup(
-        group=one.group, **sizes, outcome=outcome, important=is_important, changes=found
+        group=one.group,
+        n=one.n,
+        n_after=other.n,
+        outcome=outcome,
+        important=is_important,
+        changes=found,
+        same_as=one.same_as,
     )
 
 

@@ -86,29 +86,17 @@ def order_of(row: ComparedGroup) -> tuple[bool, int, float]:
     return not row.important, place, -abs(row.change("error").change or 0.0)
 
 
-def distinct(rows: Sequence[ComparedGroup]) -> list[ComparedGroup]:
-    """Return one row for each set of people, that with the shortest name.
-
-    Its size, coverages and bias before and after identify it.
-    """
-    found: dict[tuple[object, ...], ComparedGroup] = {}
-    for row in sorted(rows, key=lambda row: len(row.group)):
-        # sums in another order differ in their last digits; errors of scanned groups are binned
-        sure = (row.change(name) for name in ("coverage_80", "coverage_90", "bias"))
-        ends = (end for one in sure for end in (one.before, one.after))
-        found.setdefault((row.n, *(end and f"{end:.9g}" for end in ends)), row)
-    return list(found.values())
-
-
 class Shown:
     """What a comparison found, in words and tables."""
 
     def __init__(self, rows: ComparisonRows) -> None:
         self.rows = rows
         self.tolerance = f"{points_in_full(rows.tolerance)} points"
-        # everyone, then the groups that changed most
+        # everyone, then the groups that changed most, each set of people once
         everyone, *others = rows.groups
-        self.groups = [everyone, *sorted(distinct(others), key=order_of)]
+        names = {row.group for row in rows.groups}
+        self.groups = [everyone]
+        self.groups += sorted((row for row in others if row.same_as not in names), key=order_of)
         self.is_event = everyone.change("rate").before is not None
         name = rows.provenance["after"].get("data", {}).get("name")
         size = count(rows.n_samples, "row") + (f" of {short(name, NAME)}" if name else "")
