@@ -115,21 +115,15 @@ def test_a_repair_on_the_rows_of_the_audit_warns():
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])
-def test_columns_that_the_model_needs_are_named(is_fitted):
+def test_columns_that_the_model_needs_are_named_by_it(is_fitted):
     table, y = people(1500, 7, 1.0)
     fitted = BayesianRidge().fit(table, y)
     model = RecalibratedRegressor(fitted).fit(table, y) if is_fitted else fitted
     found = audit(model, table, y, random_state=0)
     fresh, z = people(500, 8, 1.0)
-    needed = "X must have the columns that the model was fitted on, got none named 'x'"
-    refused(needed, audit, model, fresh[["sex"]], z)
-    refused(needed, redecided(found, tolerance=1.0).repair, model, fresh[["sex"]], z)
-
-    def broken(X):
-        raise ValueError("of another reason")
-
-    with pytest.raises(ValueError, match=r"^of another reason$"):
-        audit(broken, fresh, z)
+    for asked in (audit, redecided(found, tolerance=1.0).repair):
+        with pytest.raises(ValueError, match=r"now missing:\n- x\n"):
+            asked(model, fresh[["sex"]], z)
 
 
 def test_fitted_models_are_not_fitted_again():

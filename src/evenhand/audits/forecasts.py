@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -13,10 +12,8 @@ from numpy.typing import NDArray
 
 from evenhand._validate import (
     Floats,
-    InputError,
     Ints,
     Mask,
-    bad_input,
     check_outcomes,
     rows_from,
 )
@@ -54,28 +51,8 @@ def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     if isinstance(model, Forecast):
         return model
     # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
-    draws = jittered(len(X), PIT_DRAWS, random)
-    with missing_columns_named(model, X):
-        forecast: Forecast = model.forecast(X, draws)
+    forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
     return forecast
-
-
-@contextmanager
-def missing_columns_named(model: Any, X: Any) -> Iterator[None]:
-    """Name the columns of its training table that a failing model does not find in X."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (KeyError, ValueError) as error:
-        # models of other libraries are wrapped; arrays have no names
-        names = getattr(getattr(model, "model", model), "feature_names_in_", ())
-        lacking = [repr(name) for name in names if name not in getattr(X, "columns", names)]
-        if not lacking:
-            raise
-        rule = "have the columns that the model was fitted on"
-        remedy = "pass the table with these columns"
-        raise bad_input("X", rule, f"none named {', '.join(lacking[:5])}", remedy) from error
 
 
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import AnyPath, Floats, InputError, Ints, bad_input
-from evenhand.audits.forecasts import missing_columns_named
 from evenhand.audits.scores import certified_errors
 from evenhand.calibration import Cells
 from evenhand.certificates import Certificate
@@ -694,9 +693,8 @@ class Audit(Result):
         # a fitted model is not fitted again: all rows are held-out rows
         is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
         frozen = FrozenEstimator(model) if is_estimator else model
-        with missing_columns_named(model, X):
-            repaired = RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
-            repaired.fit(X, outcomes)
+        unfitted = RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
+        repaired = unfitted.fit(X, outcomes)
         if self.provenance.get("values_sha256") == values_hash(outcomes.value):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
