@@ -531,18 +531,30 @@ class RowReader:
                 people = np.arange(len(forecast))
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
+        positive, off = None, np.empty(0, np.intp)
+        if self.kind is OutcomeKind.HURDLE:
+            off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
+        # there may be no outcome but the atom
+        if off.size:
+            part = forecast.positive_part()[off]
+            own = self._read(part, outcomes.take(off), ties[off], random, is_own)
+            if guess is not None:
+                known = guess.rows & forecast.is_off_atom(guess.times)
+                own = replace(own, cells=guess.moved(part, own.cells, off, known[off]))
+            at = as_hurdle(forecast.distribution).at
+            positive = replace(own, rows=off + rows.start, at=at)
         at_horizon = by_horizon = None
         if outcomes.horizon is not None:
             by_horizon = over_draws(forecast.cdf(outcomes.horizon, left=True))
             inside = forecast.inside_link()
             if inside is not None or not forecast.is_randomized:
-                known = forecast.distribution if inside is None else inside.base
-                at_horizon = known.cdf(outcomes.horizon, left=True).reshape(-1)
+                base = forecast.distribution if inside is None else inside.base
+                at_horizon = base.cdf(outcomes.horizon, left=True).reshape(-1)
         return replace(
             found,
             kind=self.kind,
             events=events_of(forecast, outcomes.value),
-            positive=self._positive(rows.start, forecast, outcomes, guess, random, is_own),
+            positive=positive,
             at_horizon=at_horizon,
             by_horizon=by_horizon,
         )
@@ -569,29 +581,6 @@ class RowReader:
             mean = _mean(forecast, random, is_own=is_own)
         keys = {"predicted mean": mean}
         return RowCells(cells, base=base, residual=outcomes.value - mean, keys=keys)
-
-    def _positive(
-        self,
-        start: int,
-        forecast: Forecast,
-        outcomes: Outcomes,
-        guess: Imputation | None,
-        random: np.random.Generator,
-        is_own: bool,
-    ) -> RowCells | None:
-        """Read the continuous part of a hurdle; None if every outcome is the atom."""
-        if self.kind is not OutcomeKind.HURDLE:
-            return None
-        off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
-        if not off.size:
-            return None
-        part, some = forecast.positive_part()[off], outcomes.take(off)
-        found = self._read(part, some, self.ties[start + off], random, is_own)
-        if guess is not None:
-            is_before = forecast.is_off_atom(guess.times)
-            moved = guess.moved(part, found.cells, off, (guess.rows & is_before)[off])
-            found = replace(found, cells=moved)
-        return replace(found, rows=off + start, at=as_hurdle(forecast.distribution).at)
 
 
 # --- PITs and scores
