@@ -373,7 +373,10 @@ LEFT_OUT = (NoteKind.NO_OUTCOME, NoteKind.ZERO_WEIGHTS, NoteKind.ONE_ROW_EACH)
 class Comparison(Result):
     """Comparison of two models on the same rows, or of two audits: typed rows and their views.
 
-    Everything in `ComparisonRows` is an attribute here, too; `groups` and `scores` are tables.
+    Everything in `ComparisonRows` is an attribute here, too: `names` of what is compared,
+    `tolerance` and `confidence` of the second audit, `is_paired` (whether changes have paired
+    intervals), `n_samples` of the first audit, `notes` on what was not compared, `about` of the
+    second audit, and `provenance` of both. `groups` and `scores` are tables.
 
     Parameters
     ----------
@@ -405,7 +408,10 @@ class Comparison(Result):
         under 50 rows have none. For 0/1 outcomes there is no coverage, the bias is event rate minus
         mean probability, the error its size (of everyone the mean by score), and there are the
         event `rate`, the mean `predicted` probability, the calibration `slope` and the `log_loss`.
-        `outcome` and `important` are those of `ComparedGroup`.
+        `outcome` is "better" or "worse" if the interval of the change of the error excludes 0, else
+        "not significant" or "unknown"; such a change is `important` if it exceeds the tolerance.
+        Unpaired, it is "problem in both", "problem before", "problem after" or "no problem", by the
+        verdicts of both audits, and `important` if these differ.
         """
         rows = []
         for one in self.made.groups:

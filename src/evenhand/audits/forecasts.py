@@ -629,7 +629,7 @@ def read_subject(
     kept: list[dict[str, Any]] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
-            forecast = forecast_of(*_block_of(model, X, block), random)
+            forecast = _forecast_rows(model, X, block, random)
         reader = reader or RowReader.of(forecast, outcomes, ties)
         read.append(reader.read(block, forecast, random, is_own=is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
@@ -696,10 +696,7 @@ def _simulation(
     n = read.outcomes.n_samples
     most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
-    if isinstance(model, Forecast):
-        forecast = model[rows]
-    else:
-        forecast = forecast_of(model, take_rows(X, rows), random)
+    forecast = _forecast_rows(model, X, rows, random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off
     is_cut_off = read.outcomes.are_times and not forecast.is_randomized
     times = read.outcomes.take(rows) if is_cut_off else None
@@ -768,12 +765,13 @@ def _plain(forecast: Forecast) -> Floats:
     return np.broadcast_to(high - low, shape)
 
 
-def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
-    """Return the model and the rows of a block, or the given forecasts of the block."""
+def _forecast_rows(model: Any, X: Any, rows: slice | Ints, random: np.random.Generator) -> Forecast:
+    """Return the forecasts of some rows."""
+    if not isinstance(model, Forecast):
+        return forecast_of(model, take_rows(X, rows), random)
     # indexing copies the parameters: it is skipped where one block contains all rows
-    if isinstance(model, Forecast):
-        return (model if block == slice(0, len(model)) else model[block]), None
-    return model, X if block == slice(0, len(X)) else take_rows(X, block)
+    is_all = isinstance(rows, slice) and rows == slice(0, len(model))
+    return model if is_all else model[rows]
 
 
 def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:

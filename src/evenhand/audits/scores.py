@@ -126,7 +126,7 @@ def _probability_scores(rows: RowCells, held: HeldOut) -> Iterator[ProbabilitySc
         if name == EVERYONE or mask.sum() >= LEAST_EFFECTIVE:
             sides = probability[mask], happened[mask], rows.weights_of(mask)
             scores = probability_scores(*sides, held.options.confidence)
-            yield replace(scores, group=name)
+            yield ProbabilityScores.of(msgspec.structs.asdict(scores) | {"group": name})
 
 
 def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:
