@@ -20,7 +20,6 @@ from evenhand.forecasters.training import (
     Training,
     drawn_weights,
     evaluate,
-    names_of,
     score,
     split_rows,
     train_best,
@@ -49,7 +48,7 @@ def layered(shape, weights, network, x, r):
 def random_weights(shape, n_networks, seed=0):
     drawn = drawn_weights(shape, n_networks, torch.Generator().manual_seed(seed))
     arrays = (part.numpy() for part in drawn)
-    return dict(zip(names_of(shape), arrays, strict=True))
+    return dict(zip(shape.parts(), arrays, strict=True))
 
 
 def training_of(shape, rows, settings, n_networks, loss):
@@ -427,7 +426,7 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monk
     def recorded(self):
         values = judged(self)
         for place, network in enumerate(self.numbers.tolist()):
-            named = zip(names_of(self.shape), self.parameters, strict=True)
+            named = zip(self.shape.parts(), self.parameters, strict=True)
             kept = {name: one[place].detach().numpy().copy() for name, one in named}
             history.setdefault(network, []).append((float(values[place]), kept))
         return values

@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import (
+    OneLine,
     Summarized,
     at_most,
     band,
     confidence_in_full,
     count,
-    four_digits,
     in_full,
-    one_line,
     percent,
 )
 from evenhand._validate import (
@@ -148,8 +147,8 @@ BLOCK_NUMBERS = 1 << 22
 SHIFT = "add the same constant to the losses of all actions, which changes no decision"
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(OneLine):
     """Actions chosen under forecasts, with their expected (promised) losses.
 
     Parameters
@@ -172,16 +171,6 @@ class Decisions:
         names = np.empty(len(self.actions), dtype=object)
         names[:] = self.actions
         return names[self.index]
-
-    def __repr__(self) -> str:
-        shares = ", ".join(
-            f"{action!r}: {percent(float(np.mean(self.index == j)))}"
-            for j, action in enumerate(self.actions)
-        )
-        return (
-            f"Decisions(shape {self.index.shape}, {shares}, promised {self.promised.mean():.4g} on"
-            " average)"
-        )
 
 
 class BayesDecision:
@@ -489,7 +478,7 @@ ENOUGH_DRAWS = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LossGuarantee(Summarized):
+class LossGuarantee(OneLine, Summarized):
     """Frequency of realized losses above `k` times the promised loss, with the theorem's bound.
 
     Parameters
@@ -549,14 +538,6 @@ class LossGuarantee(Summarized):
         )
         lines = [theorem, *(_line(row) for row in self.table.to_dict("records")), explained]
         return "\n".join(lines + [ONE_ROW_EACH] * self.one_row_each)
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=int(self.table["n"].max()),
-            bound=f"{self.factor}/k",
-            confidence=four_digits(self.confidence, "down"),
-        )
 
 
 def _line(row: Mapping[Any, Any]) -> str:

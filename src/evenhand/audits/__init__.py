@@ -1,7 +1,5 @@
 """Calibration audits: sharpness, coverage, group errors, worst groups and a certificate."""
 
-from __future__ import annotations
-
 from evenhand.audits.comparison import Comparison, compare, paired
 from evenhand.audits.counted import CountPlan, RowCounts, count_rows
 from evenhand.audits.forecasts import (

@@ -1,7 +1,5 @@
 """Calibration of PITs: errors with confidence intervals, bands, histograms and counts."""
 
-from __future__ import annotations
-
 # names for other rooms stand beside those of `__all__`, the documented reference
 from evenhand.calibration.bands import (
     CDFBand,

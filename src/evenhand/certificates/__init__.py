@@ -1,7 +1,5 @@
 """Certificates: bounds on the calibration of a forecaster in every group, with confidence."""
 
-from __future__ import annotations
-
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.bounds import LatticeBounds, LinkBounds
 from evenhand.certificates.certificate import (

@@ -3,8 +3,6 @@
 A new family needs one class.
 """
 
-from __future__ import annotations
-
 from evenhand._kinds import OutcomeKind
 from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, Tail, found_inside
 from evenhand.distributions.families import (

@@ -3,8 +3,6 @@
 A new forecaster needs one file and its name in `__all__`.
 """
 
-from __future__ import annotations
-
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters.around import (
     ClassifierForecaster,

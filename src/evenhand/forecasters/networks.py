@@ -272,6 +272,12 @@ class Shape:
             for i, size in enumerate(sizes[:-1])
         ]
 
+    def parts(self) -> dict[str, tuple[int, int]]:
+        """Return the shapes of the kernels of all layers, then of their biases, by their names."""
+        layers = self.layers()
+        biases = {f"bias_{i}": (1, n_out) for i, (_, n_out) in enumerate(layers)}
+        return {f"kernel_{i}": size for i, size in enumerate(layers)} | biases
+
 
 # --- mixtures of normals as functions of a network's outputs
 
@@ -575,14 +581,13 @@ class NeuralForecaster(Forecaster):
             self.inputs_.check(n_inputs)
             n_inputs += self.inputs_.binned.size
         # weights of another shape, of an edited model folder, would broadcast or fail inside torch
-        for i, (n_in, n_out) in enumerate(replace(self.shape_, n_inputs=n_inputs).layers()):
-            for name, size in ((f"kernel_{i}", (n_in, n_out)), (f"bias_{i}", (1, n_out))):
-                array = self.weights_.get(name)
-                if array is None or array.shape[1:] != size or not np.isfinite(array).all():
-                    raise InputError(
-                        f"the stored weights do not match the network: {name} must have the shape"
-                        f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
-                    )
+        for name, size in replace(self.shape_, n_inputs=n_inputs).parts().items():
+            array = self.weights_.get(name)
+            if array is None or array.shape[1:] != size or not np.isfinite(array).all():
+                raise InputError(
+                    f"the stored weights do not match the network: {name} must have the shape"
+                    f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
+                )
 
 
 # --- ensemble of mixture density networks, trained by likelihood

@@ -52,11 +52,6 @@ def drawn_weights(shape: Shape, n_networks: int, random: torch.Generator) -> lis
     return drawn[::2] + drawn[1::2]
 
 
-def names_of(shape: Shape) -> list[str]:
-    """Return the names of stored layers."""
-    return [f"{part}_{i}" for part in ("kernel", "bias") for i in range(len(shape.layers()))]
-
-
 def evaluate(
     shape: Shape,
     layers: Layers,
@@ -150,7 +145,7 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
     with device_errors(where, remedy), torch.inference_mode():
         # plain tensors: registering them as parameters takes longer than the forecast of a row
         tensor = partial(torch.tensor, dtype=torch.float64, device=where)
-        layers = [tensor(weights[name]) for name in names_of(shape)]
+        layers = [tensor(weights[name]) for name in shape.parts()]
         n_networks = len(layers[0])
         step = max(
             1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * n_networks)
@@ -492,7 +487,7 @@ class Training:
             values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
         )
         arrays = (part.cpu().numpy() for part in self.kept)
-        return dict(zip(names_of(self.shape), arrays, strict=True)), steps, best
+        return dict(zip(self.shape.parts(), arrays, strict=True)), steps, best
 
 
 # --- training of the best of several stacks

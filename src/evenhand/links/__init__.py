@@ -3,8 +3,6 @@
 A new link needs a class and a line in `LINKS`, both in `families.py`.
 """
 
-from __future__ import annotations
-
 from evenhand.links.base import Link
 from evenhand.links.families import (
     FREE,

@@ -1,7 +1,5 @@
 """Audits and forecasts of large tables in parts, in one process or on a Dask cluster."""
 
-from __future__ import annotations
-
 # names beside `__all__`, the documented reference, are for the command
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import Written, forecast_parts

@@ -1,7 +1,5 @@
 """Searches for miscalibrated groups: scan, learned group, oracle group and null distribution."""
 
-from __future__ import annotations
-
 from evenhand.search.leaks import LEAK_COLUMNS, find_leaks
 from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group, n_learnable
 from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS, conditional_miscoverage

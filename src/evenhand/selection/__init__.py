@@ -1,7 +1,5 @@
 """Selection of the least randomization with a certified group error, and plans of guarantees."""
 
-from __future__ import annotations
-
 # parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.choice import randomize, refuse_events
 from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan

@@ -8,8 +8,6 @@ last and atomically: an interrupted save leaves the old model unchanged, with it
 report.
 """
 
-from __future__ import annotations
-
 from evenhand.store.models import (
     CERTIFICATE,
     REPORT,

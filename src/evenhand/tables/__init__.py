@@ -4,8 +4,6 @@ Error messages are one line with file, column, row, value and remedy. Row number
 from 1, without empty lines.
 """
 
-from __future__ import annotations
-
 from evenhand.tables.encoding import TableEncoder
 from evenhand.tables.files import (
     TABLE_ENDINGS,
