@@ -25,9 +25,15 @@ def print_lost(cases: Iterable[str]) -> int:
 
 
 def commit_of_checkout() -> str:
-    """Return the commit that is checked out, marked if tracked files differ from it."""
-    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    """Return the commit that is checked out, marked if files other than results differ from it."""
+    git = ["git", "-C", str(HERE)]
+    changed = subprocess.run(
+        [*git, "diff", "--quiet", "HEAD", "--", "..", ":!results"], check=False
+    )
+    head = subprocess.run(
+        [*git, "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True
+    )
+    return head.stdout.strip() + " with changes" * changed.returncode
 
 
 def record(commit: str, name: str, *options: str) -> int:
@@ -65,7 +71,6 @@ def main() -> None:
     wanted = sys.argv[1:]
     if not wanted:
         raise SystemExit(__doc__)
-    # once: the first page that is written changes the checkout
     commit = commit_of_checkout()
     raise SystemExit(max([record(commit, *shlex.split(each)) for each in wanted]))
 
