@@ -165,8 +165,7 @@ def forked_workers(server_of_forks):
     utils = pytest.importorskip("distributed.utils", reason="needs evenhand[scale]")
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         # Dask makes a list of its own at the first call, which is replaced here
-        context = utils.get_mp_context()
-        context.set_forkserver_preload(["distributed", "evenhand.scale"])
+        utils.get_mp_context().set_forkserver_preload(["distributed", "evenhand.scale"])
         forkserver.ensure_running()
         yield
 

@@ -121,5 +121,4 @@ class CountWorld:
 
 
 def mean_of_largest(values, weights, mass):
-    groups = largest_weights(values[None], weights, mass)
-    return float(groups[0] @ values)
+    return float(largest_weights(values[None], weights, mass)[0] @ values)

@@ -117,8 +117,7 @@ def large_mixture(shape):
 
 
 def quantiles(shape):
-    rng = np.random.default_rng(4)
-    steps = rng.uniform(0.3, 1.0, (*shape, 6))
+    steps = np.random.default_rng(4).uniform(0.3, 1.0, (*shape, 6))
     return Quantiles(
         frozen([0.02, 0.11, 0.27, 0.52, 0.81, 0.97]), frozen(np.cumsum(steps, axis=-1) - 2)
     )
@@ -226,13 +225,11 @@ def fixed_draw(shape):
 
 
 def poisson(shape):
-    rng = np.random.default_rng(20)
-    return Poisson(frozen(np.exp(rng.normal(0.7, 1.2, shape))))
+    return Poisson(frozen(np.exp(np.random.default_rng(20).normal(0.7, 1.2, shape))))
 
 
 def many(shape):
-    rng = np.random.default_rng(21)
-    return Poisson(frozen(10 ** rng.uniform(5, 7, shape)))
+    return Poisson(frozen(10 ** np.random.default_rng(21).uniform(5, 7, shape)))
 
 
 def negative_binomial(shape):

@@ -57,8 +57,7 @@ N_TRAIN, N_NEW = 300, 60
 def rows(seed):
     random = np.random.default_rng(seed)
     n = N_TRAIN + N_NEW
-    X = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
-    return X, random
+    return pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)}), random
 
 
 def fitted(model, X, y, **facts):

@@ -331,10 +331,8 @@ def test_counts_of_a_part_without_the_atom_can_be_added():
 
 
 def test_an_atom_at_an_end_is_open_off_a_grid():
-    random = np.random.default_rng(0)
-    y = np.maximum(random.normal(size=2000), -0.5)
-    cells = Rounding.of(y)
-    assert cells == Rounding(None, (-0.5, np.inf))
+    y = np.maximum(np.random.default_rng(0).normal(size=2000), -0.5)
+    assert Rounding.of(y) == Rounding(None, (-0.5, np.inf))
     with pytest.warns(DiscreteOutcomeWarning):
         found = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=y, **QUICK)
     # DKW bounds the W1 of uniform PITs, the truth behind censored outcomes; false alarm 1e-6
@@ -343,8 +341,7 @@ def test_an_atom_at_an_end_is_open_off_a_grid():
 
 
 def test_the_share_of_the_grid_is_what_other_positions_could_remove():
-    random = np.random.default_rng(0)
-    y = np.round(random.normal(2.0, 1.5, N))
+    y = np.round(np.random.default_rng(0).normal(2.0, 1.5, N))
     for shift in (0.0, 1.0):
         forecast = Forecast.from_normal(np.full(N, 2.0 + shift), np.full(N, 1.5))
         with pytest.warns(DiscreteOutcomeWarning):
@@ -396,8 +393,7 @@ def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom(
 @pytest.mark.parametrize("kind", KINDS)
 def test_audits_of_each_kind_fulfil_the_schema(kind):
     found = audited(kind)
-    check = jsonschema.Draft202012Validator(audit_schema())
-    check.validate(json.loads(found.to_json()))
+    jsonschema.Draft202012Validator(audit_schema()).validate(json.loads(found.to_json()))
 
 
 def test_audits_of_different_kinds_are_not_compared():

@@ -38,8 +38,7 @@ def people(n, seed, shift):
 def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows():
     found = audit(standard(people(2000, 0, 1.0)[0]), *people(2000, 0, 1.0), random_state=0)
     names = [group.group for group in found.off]
-    off = found.scan.loc[found.scan["p_adjusted"] < 0.05, "group"]
-    assert set(off) <= set(names)
+    assert set(found.scan.loc[found.scan["p_adjusted"] < 0.05, "group"]) <= set(names)
     for group in found.off:
         row = found.scan[found.scan["group"] == group.group]
         if len(row):  # the rule selects the rows of the audit's group
@@ -51,8 +50,7 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows():
     for group in found.off:
         first.setdefault(tuple(rule_of(group).mask(fresh)), group.group)
     assert list(model.by) == list(first.values())
-    verdicts = model.check_.set_index("group")["verdict"]
-    assert verdicts["everyone"] == "helps"
+    assert model.check_.set_index("group")["verdict"]["everyone"] == "helps"
     table, y = people(4000, 2, 1.0)
     worst = ((table["sex"] == 2) & (table["x"] > 0.5)).to_numpy()
     before = calibration_error(standard(table).pit(y)[worst])

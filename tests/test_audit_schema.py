@@ -51,8 +51,7 @@ def chosen():
     table = people(900)
     model = LinearRegression()
     found = randomize(model, table[["age", "rooms"]], table["y"], max_price=0.2, random_state=0)
-    held = found.certifying
-    rows = table.iloc[held]
+    rows = table.iloc[found.certifying]
     return found.audited(audit(found.model, rows[["age", "rooms"]], rows["y"], **QUICK))
 
 

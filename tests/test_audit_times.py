@@ -105,8 +105,7 @@ def test_everybody_is_counted_by_what_is_known():
     event = who.event & (who.time <= 2)
     reached = ~event & (who.time >= 2)
     counts = int(event.sum()), int(reached.sum()), int((~event & ~reached).sum())
-    last = (who.entered + who.time).max()
-    followed = int((who.entered + 2 <= last).sum())
+    followed = int((who.entered + 2 <= (who.entered + who.time).max()).sum())
     assert found.censoring == Censoring(
         n_events=counts[0], n_reached=counts[1], n_lost=counts[2], horizon=2.0, n_followed=followed
     )
@@ -343,7 +342,6 @@ def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end():
     grid = np.linspace(0.1, 4, 40)
     curves = Forecast.from_survival(grid, np.tile(np.exp(-grid), (n, 1)), horizon=2.0)
     times = Outcomes(np.minimum(T, C), T <= C, horizon=2.0)
-    found = audit(curves, y=times, groups={"late": late}, **QUICK)
-    of_late = row(found.survival, "late")
+    of_late = row(audit(curves, y=times, groups={"late": late}, **QUICK).survival, "late")
     assert of_late["observed"] < 0.8 < of_late["predicted"] < of_late["high"]
     assert of_late["high"] == of_late["most"]

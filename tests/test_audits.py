@@ -616,8 +616,7 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link, n):
     X, y = table(n)
     model = RandomizedRegressor(lambda rows: (rows["score"].to_numpy(), np.full(len(rows), STD)))
     model.set_params(alpha=0.12, link=link).fit(X, y)
-    u = stats.norm(X["score"], STD).cdf(y)
-    expected = certify_link(u, make_link(link, 0.12))
+    expected = certify_link(stats.norm(X["score"], STD).cdf(y), make_link(link, 0.12))
     one_each, several, shared = (
         model.forecast(X, r) for r in (fresh(n, 0), jittered(n, 4, 0), nodes(4))
     )
@@ -636,8 +635,7 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link, n):
     # the draws need not be known for these bounds, but served PITs of shared ones prove nothing
     refused(r"cells|same draws", certify, shared, y=y)
     # other methods bound the errors over draws, of any forecaster
-    betting = certify(model, X, y, method="betting", mass=0.2, random_state=0)
-    assert betting.bound is None
+    assert certify(model, X, y, method="betting", mass=0.2, random_state=0).bound is None
     unrelated = certify(model.base_forecast(X), y=y, random_state=0)
     assert (unrelated.link, unrelated.bound) == (None, None)
 
@@ -674,8 +672,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link):
             np.array([0.8, 0.2]), np.repeat([[0.0, 4.0]], 100, axis=0), np.array([1.0, 2.0])
         )
     )
-    model = SkewedStub(base.distribution, link)
-    mean = means_read(model, X, 100)
+    mean = means_read(SkewedStub(base.distribution, link), X, 100)
     # brute force: a fine grid of draws, each with its mean from a fine grid of quantiles
     x = (np.arange(300) + 0.5) / 300
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300

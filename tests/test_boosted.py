@@ -153,8 +153,7 @@ def test_scale_of_the_outcome_is_chosen_by_held_out_scores():
     shifted = y - y.min()
     assert np.quantile(shifted, 0.9) > 2 * np.quantile(shifted, 0.1)
     # the noise does not grow with the outcome
-    linear = quick().fit(X, shifted)
-    assert linear.outcome_scale_.bend is None
+    assert quick().fit(X, shifted).outcome_scale_.bend is None
 
 
 def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees():

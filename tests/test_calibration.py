@@ -173,8 +173,7 @@ W = np.arange(1.0, 21.0)
 
 def test_weights_have_mean_one_and_equal_ones_are_none():
     assert Cells(R, weights=np.full(20, 3.0)).weights is None
-    weights = Cells(R, weights=W).weights
-    np.testing.assert_allclose(weights, W / W.mean(), rtol=1e-15)
+    np.testing.assert_allclose(Cells(R, weights=W).weights, W / W.mean(), rtol=1e-15)
 
 
 @pytest.mark.parametrize("rows", [[3, 1, 4], np.arange(20) < 7, slice(2, 9)])
@@ -220,6 +219,5 @@ def test_bad_input_is_one_line(case):
 
 
 def test_draws_are_compared_in_the_rows_that_are_used():
-    twice = np.vstack([R, R[:1]])
-    check_own_draws(twice, np.arange(20))
+    check_own_draws(np.vstack([R, R[:1]]), np.arange(20))
     check_own_draws(R[:, [2, 0, 3, 1]])  # cells in any order

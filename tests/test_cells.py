@@ -197,8 +197,7 @@ def test_histograms_are_means_of_ramps(ends):
 
 
 def test_the_band_of_a_histogram_is_that_of_drawn_pits():
-    rng = np.random.default_rng(1)
-    cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
+    cells = cells_of(np.random.default_rng(1).poisson(2.0, size=800), stats.poisson(2.0))
     found = pit_histogram(cells, n_bins=10)
     # one draw per person: 800 trials of probability 1/10
     band = histogram_table(np.stack((found["share"], np.full(10, 0.09 / 800))), 1)
@@ -295,8 +294,7 @@ class Law(NamedTuple):
     def pits(self, rng, n, m):
         """Draw outcomes; with several draws the forecasts are randomized by a link."""
         k = rng.choice(self.chance.size, size=n, p=self.chance / self.chance.sum())
-        place = rng.random(n)
-        inside = self.low[k] + place * (self.high[k] - self.low[k])
+        inside = self.low[k] + rng.random(n) * (self.high[k] - self.low[k])
         low = np.where(self.is_atom[k], self.low[k], inside)[:, None]
         high = np.where(self.is_atom[k], self.high[k], inside)[:, None]
         if m > 1:

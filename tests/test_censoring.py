@@ -61,8 +61,7 @@ def test_each_person_has_an_event_or_reached_or_is_lost(people, horizon):
     assert (times.value <= horizon).all()
     assert (times.value[times.happened] < horizon).all()
     # nobody who entered early enough is cut off by the end of follow-up
-    end = (entered + y).max()
-    ended = entered + y >= end
+    ended = entered + y >= (entered + y).max()
     assert not (times.is_lost & times.is_followed & ended & (y < horizon * (1 - 1e-6))).any()
     some = times.take(np.arange(0, y.size, 2))
     np.testing.assert_array_equal(some.is_lost, times.is_lost[::2])
@@ -292,8 +291,7 @@ def test_bounds_hold_if_being_cut_off_depends_on_the_time():
         random = np.random.default_rng([8, seed])
         truth = random.random(400)
         lost = (truth < 0.6) & (random.random(400) < 0.7)
-        known = np.where(lost, 0.9 * truth, truth)
-        found = censored_error(cut(known, lost, seed))
+        found = censored_error(cut(np.where(lost, 0.9 * truth, truth), lost, seed))
         # forecasts are right
         outside += found.least > 0
         km_outside += found.low > 0
@@ -322,8 +320,7 @@ def test_few_people_who_are_left_are_no_evidence():
 
 
 def test_beyond_the_end_of_the_estimate_an_interval_assumes_nothing():
-    random = np.random.default_rng(3)
-    known = random.random(2000)
+    known = np.random.default_rng(3).random(2000)
     found = censored_error(cut(np.minimum(known, 0.6), known > 0.6))
     assert found.error < 0.02
     # those beyond 0.6 may all be at 0.6 or at 1

@@ -32,8 +32,7 @@ N_DRAWS = 16
 
 def top_coded(law, largest):
     """Probabilities of 0, ..., `largest`, where larger outcomes are recorded as `largest`."""
-    upto = law.cdf(np.arange(largest))
-    return tuple(np.diff(np.concatenate(([0.0], upto, [1.0]))))
+    return tuple(np.diff(np.concatenate(([0.0], law.cdf(np.arange(largest)), [1.0]))))
 
 
 SCORES = (0.05, 0.15, 0.3, 0.35, 0.15)

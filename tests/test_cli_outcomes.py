@@ -141,8 +141,7 @@ def predicted(evenhand, *args):
 
 
 def test_events_are_fitted_and_their_probabilities_written_without_a_key(evenhand, table):
-    done = json.loads(fit(evenhand, "event", "--json").out)
-    assert done["outcome"] == "binary"
+    assert json.loads(fit(evenhand, "event", "--json").out)["outcome"] == "binary"
     written = predicted(evenhand)
     assert written.columns.tolist() == ["id", "probability"]
     forecast = load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]])

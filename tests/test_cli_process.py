@@ -153,8 +153,7 @@ def test_what_data_holds_reaches_no_terminal_raw(place, tmp_path, evenhand):
     for shown in (text, found, wrong, usage):
         for line in (shown.out + shown.err).split("\n"):
             assert line.isprintable(), ascii(line)
-    raw = page.read_text()
-    assert not {"\x1b", "\u202e", "\u2066", "\u200b", "\x07"} & set(raw)
+    assert not {"\x1b", "\u202e", "\u2066", "\u200b", "\x07"} & set(page.read_text())
 
 
 def test_an_empty_value_is_refused(place, tmp_path, evenhand):

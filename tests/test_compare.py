@@ -26,8 +26,7 @@ QUICK = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
 def people():
     random = np.random.default_rng(3)
     X = pd.DataFrame({"age": random.uniform(20, 80, N), "sex": random.choice(["f", "m"], N)})
-    shift = np.where(X["sex"] == "f", 1.2, 0.0)
-    return X, shift + random.normal(size=N)
+    return X, np.where(X["sex"] == "f", 1.2, 0.0) + random.normal(size=N)
 
 
 def forecast(kind):

@@ -66,8 +66,7 @@ def test_an_audit_of_copies_starts_with_a_caution():
     found = audit(forecast, X, y, **QUICK)
     assert str(found.caveat).startswith(COPIES)
     assert f"Caution {COPIES}" in " ".join(found.summary().split())
-    once = audit(forecast[:N], X[:N], y[:N], **QUICK)
-    assert once.caveat is None
+    assert audit(forecast[:N], X[:N], y[:N], **QUICK).caveat is None
     # rows of one person, which the audit reads once
     persons = Outcomes(y, person=np.tile(np.arange(N), TIMES))
     assert audit(forecast, X, persons, **QUICK).caveat is None

@@ -248,8 +248,7 @@ def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(law,
 
 
 def test_the_pits_of_a_base_are_counted_with_those_of_a_link():
-    rng = np.random.default_rng(8)
-    u = np.append(rng.uniform(size=57), [0.0, 1 / BINS, 1.0])
+    u = np.append(np.random.default_rng(8).uniform(size=57), [0.0, 1 / BINS, 1.0])
     draws = fresh(60, 1)
     masks = {"even": np.arange(60) % 2 == 0}
     counts = count_pits(Entropic(0.1).ppf(u, draws), draws, groups=masks, base=u, random_state=0)

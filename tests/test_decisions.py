@@ -276,8 +276,7 @@ def test_the_bounds_of_an_audit_hold_together():
     assert shared.low == pytest.approx(own.low, rel=1e-9)
     assert shared.low > 0
     assert shared.confidence == 0.95
-    single = GroupSearch(pit, X, random_state=0).find(0.2)
-    assert shared.low < single.low
+    assert shared.low < GroupSearch(pit, X, random_state=0).find(0.2).low
     table = audit_pit(pit, X=X, search=Search(learned_masses=(0.2, 0.5)), random_state=0).learned
     alone = audit_pit(pit, X=X, search=Search(learned_masses=(0.2,)), random_state=0).learned
     assert 0 < table["error_low"][0] < alone["error_low"][0]

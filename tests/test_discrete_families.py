@@ -80,9 +80,7 @@ def test_far_tails_of_poisson_counts(count, mean):
     # mass from the tails: the density's logarithm has few digits there in floats
     mass = count * np.log(mean) - mean - special.gammaln(count + 1)
     assert float(batch.log_mass(count)[0]) == pytest.approx(mass, rel=1e-10)
-    tail = found[0]
-    back = batch.point(Tail(np.array([tail]), np.array([count > mean])))
-    assert back[0] == count
+    assert batch.point(Tail(np.array([found[0]]), np.array([count > mean])))[0] == count
 
 
 def test_a_negative_binomial_without_dispersion_is_poisson():
@@ -125,8 +123,7 @@ def test_categorical_agrees_with_sums(build):
 
 
 def test_small_probabilities_in_the_middle_keep_their_digits():
-    mass = np.array([[0.5, 1e-300, 0.5 - 1e-20, 1e-20]])
-    batch = Categorical([0, 1, 2, 3], mass)
+    batch = Categorical([0, 1, 2, 3], np.array([[0.5, 1e-300, 0.5 - 1e-20, 1e-20]]))
     np.testing.assert_allclose(batch.log_mass(1.0), np.log(1e-300), rtol=1e-14)
     np.testing.assert_allclose(batch.log_mass(3.0), np.log(1e-20), rtol=1e-14)
     np.testing.assert_allclose(batch.logsf(2.0), np.log(1e-20), rtol=1e-12)
@@ -220,8 +217,7 @@ def by_definition(batch, y):
     lower, upper = wide.cdf(VALUES), wide.sf(VALUES)
     mean = upper.sum(axis=-1)  # outcomes are whole numbers of at least 0
     square = ((2 * VALUES + 1) * upper).sum(axis=-1)
-    point = np.asarray(y)[..., None]
-    below = np.clip(point - VALUES, 0, 1)
+    below = np.clip(np.asarray(y)[..., None] - VALUES, 0, 1)
     crps = (lower**2 * below + upper**2 * (1 - below)).sum(axis=-1)
     return mean, np.sqrt(np.maximum(square - mean**2, 0)), crps
 

@@ -93,8 +93,7 @@ def below(rng, runs, rows):
         np.choose(rng.integers(0, 4, size=(rows, runs)), [0.0, 1.0, smooth[1], smooth[1]]),
     )
     # the distribution depends on the past: its mean does not
-    past = np.vstack((np.zeros((1, runs)), smooth[1][:-1]))
-    width = np.where(past > 0.5, 0.5, 0.05)
+    width = np.where(np.vstack((np.zeros((1, runs)), smooth[1][:-1])) > 0.5, 0.5, 0.05)
     bent = (0.5, 0.5 + width * rng.choice([-1.0, 1.0], size=(rows, runs)))
     return {"coin": coin, "rare": rare, "smooth": smooth, "atoms": atoms, "past": bent}
 

@@ -80,8 +80,7 @@ def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(tmp_path, caplog
 
 def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place, tmp_path):
     log = open_log(with_readings(place, tmp_path, {5: READINGS["reset"]}))
-    forecast = next(log.entries(kind="forecast"))
-    found = replay_forecast(log, forecast.id, fitted())
+    found = replay_forecast(log, next(log.entries(kind="forecast")).id, fitted())
     log.close()
     assert found.clock.startswith(
         "a clock was wrong at 1 entry of the log, number 5 (1970-01-01T00"
@@ -164,8 +163,7 @@ def test_one_wrong_reading_changes_no_alarm_and_loses_no_answer(
 
 def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, tmp_path):
     entries = entries_at(place)
-    random = np.random.default_rng(3)
-    chosen = random.choice(len(entries), size=25, replace=False) + 1
+    chosen = np.random.default_rng(3).choice(len(entries), size=25, replace=False) + 1
     readings = {int(number): READINGS[("ahead", "reset")[number % 2]] for number in chosen}
     whole = watched(with_readings(place, tmp_path, readings))
     growing, state = tmp_path / "growing.sqlite", None
@@ -175,8 +173,7 @@ def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, 
         new = [one for one in entries[n_read:] if one.time < until.isoformat()]
         append(growing, new, readings)
         n_read += len(new)
-        found = watched(growing, min(until, PRESENT), state)
-        state = found.state()
+        state = watched(growing, min(until, PRESENT), state).state()
     assert n_read == len(entries)
     last = watched(growing, PRESENT, state)
     for one in (whole, last):
@@ -207,7 +204,6 @@ def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(place, tmp_p
         set_time(PRESENT)
         looks.update()
     log.close()
-    n_forecasts = sum(one.kind == "forecast" for one in before)
-    assert found == [n_forecasts]
+    assert found == [sum(one.kind == "forecast" for one in before)]
     n_all = sum(one.kind == "forecast" for one in entries)
     assert looks.watch.to_dict()["n_rows"] == n_all

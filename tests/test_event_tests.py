@@ -121,8 +121,7 @@ def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend():
     y = np.zeros(2000)
     y[:30] = 1
     y[1000:1070] = 1
-    pits = pits_of(p, y, np.random.default_rng(5))
-    found = sums_of(pits).tests
+    found = sums_of(pits_of(p, y, np.random.default_rng(5))).tests
     assert abs(found.z_level[0]) < 0.1
     assert found.z_spread[0] > 3
     # the law of the trend by brute force: a difference of two binomial numbers, weighted
@@ -161,8 +160,7 @@ def test_right_probabilities_are_rejected_as_seldom_as_stated(rate, n, are_equal
     lost = np.zeros(2, dtype=int)
     for _ in range(count):
         p = chances(rate, n, are_equal=are_equal, rng=rng)
-        y = (rng.random(n) < p).astype(float)
-        sums = sums_of(pits_of(p, y, rng))
+        sums = sums_of(pits_of(p, (rng.random(n) < p).astype(float), rng))
         wrong += [one.tests.p_value[0] < 0.05 for one in (sums, replace(sums, rows=None))]
         low, high = bias_intervals(sums, 0.025)
         lost += [low[0] > 0, high[0] < 0]
@@ -185,8 +183,7 @@ def test_intervals_of_wrong_probabilities_hold(told, rate):
     lost = np.zeros(4, dtype=int)
     for _ in range(count):
         p = chances(told, n, are_equal=False, rng=rng)
-        y = (rng.random(n) < shared(p)).astype(float)
-        sums = sums_of(pits_of(p, y, rng))
+        sums = sums_of(pits_of(p, (rng.random(n) < shared(p)).astype(float), rng))
         low, high = bias_intervals(sums, 0.025)
         least, most = error_intervals(sums, 0.025)
         lost += [low[0] > true, high[0] < true, least[0] > abs(true), most[0] < abs(true)]
@@ -198,8 +195,7 @@ def planted(n=3000):
     rng = np.random.default_rng(10)
     X = pd.DataFrame({"a": rng.integers(0, 2, size=n), "b": rng.integers(0, 2, size=n)})
     p = rng.beta(2, 98, size=n)
-    y = (rng.random(n) < np.where(X["a"] == 1, 3 * p, p)).astype(float)
-    return p, y, X
+    return p, (rng.random(n) < np.where(X["a"] == 1, 3 * p, p)).astype(float), X
 
 
 def test_scans_find_groups_of_rare_events():
@@ -238,8 +234,7 @@ def test_biases_that_vary_between_rows_stay_in_their_intervals():
 
 def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path):
     p, y, X = planted()
-    table = X.assign(p=p, y=y)
-    table.to_parquet(tmp_path / "rows.parquet")
+    X.assign(p=p, y=y).to_parquet(tmp_path / "rows.parquet")
     options = {"search": Search(learned_masses=(), masses=(1.0,)), "random_state": 0}
     subject = ForecastColumns(probability="p")
     found = audit_parts(

@@ -103,8 +103,7 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell():
     )
     assert (forecast.pit(y, rounding=HALF, random_state=7) != pit).all()
     # rounded outcomes of the forecast itself have uniform PITs again; unrounded PITs do not
-    rng = np.random.default_rng(8)
-    rounded = np.round(rng.normal(size=n) / step) * step
+    rounded = np.round(np.random.default_rng(8).normal(size=n) / step) * step
     truth = Forecast.from_normal(np.zeros(n), 1.0)
     assert stats.kstest(truth.pit(rounded, rounding=HALF, random_state=9), "uniform").pvalue > 1e-6
     assert stats.kstest(truth.pit(rounded), "uniform").pvalue < 1e-6
@@ -241,8 +240,7 @@ def test_constructors_make_the_laws_that_they_name():
     np.testing.assert_allclose(poisson.cdf(y), stats.poisson(RATES).cdf(y), rtol=1e-12)
     wide = Forecast.from_negative_binomial(RATES, 0.5)
     np.testing.assert_allclose(wide.std() ** 2, RATES + 0.5 * RATES**2, rtol=1e-12)
-    scores = Forecast.from_pmf([1, 2, 3], [[0.2, 0.3, 0.5]])
-    np.testing.assert_allclose(scores.mean(), 2.3)
+    np.testing.assert_allclose(Forecast.from_pmf([1, 2, 3], [[0.2, 0.3, 0.5]]).mean(), 2.3)
     # two values, 0 and 1, are an event
     event = Forecast.from_pmf([0, 1], [[0.2, 0.8]])
     assert event.outcome_kind is OutcomeKind.BINARY

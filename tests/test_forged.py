@@ -282,8 +282,7 @@ N_BOMB = 40 * 2**20
 def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking(
     declared, tmp_path
 ):
-    estimator = saved(Ridge(), tmp_path)
-    members = read_members(skops.io.dumps(estimator))
+    members = read_members(skops.io.dumps(saved(Ridge(), tmp_path)))
     bomb = zipped(members | {"zeros.bin": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
     plant(tmp_path, understated(bomb, "zeros.bin", declared), ".skops")
     tracemalloc.start()
@@ -302,8 +301,7 @@ def test_archives_inside_archives_and_other_compressions_are_refused():
 
 
 def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path):
-    estimator = saved(Ridge(), tmp_path)
-    members = read_members(skops.io.dumps(estimator))
+    members = read_members(skops.io.dumps(saved(Ridge(), tmp_path)))
     name = next(name for name in members if name.endswith(".npy"))
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(

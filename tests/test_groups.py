@@ -268,8 +268,7 @@ def test_text_selects_the_rows_that_it_describes(text, rows):
     stored = GroupRule.from_state(json.loads(json.dumps(rule.to_state())))
     assert stored == rule
     assert stored.name == rule.name
-    polars = pl.from_pandas(TABLE)
-    np.testing.assert_array_equal(rule.mask(polars), rule.mask(TABLE))
+    np.testing.assert_array_equal(rule.mask(pl.from_pandas(TABLE)), rule.mask(TABLE))
 
 
 @pytest.mark.parametrize(

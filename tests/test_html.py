@@ -205,8 +205,7 @@ def test_what_is_proven_of_a_randomized_model_stands_beside_the_picture(pages):
     told_of = told(pages["randomized"])
     assert "at most 31.4 points" in told_of
     assert "51.4% and 94.5% of outcomes" in told_of
-    joint = told(page_of(full_randomized()))
-    assert "95% joint confidence" in joint
+    assert "95% joint confidence" in told(page_of(full_randomized()))
     assert "joint" not in told_of
 
 
@@ -246,8 +245,7 @@ def test_everything_from_data_is_escaped(pages):
     assert "alert(1)" not in re.findall(r"<script>(.*?)</script>", page, flags=re.S)[0]
     assert text_of(page).count(EVIL) > 20
     assert any(EVIL in tip for tip in tips(page))
-    written = page.partition("<body>")[2].partition("<script")[0]
-    assert "</main>" in written
+    assert "</main>" in page.partition("<body>")[2].partition("<script")[0]
     assert not [attr for _, attrs in Page(page).tags for attr in attrs if attr.startswith("on")]
 
 
@@ -450,8 +448,7 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     for plain in cells(page, "Coverage of intervals without a draw in every group"):
         assert plain[3][0] <= 100 * low + FUZZ
     listed = cells(page, "Groups") + cells(page, "Other groups")
-    learned = next(row for row in listed if row[1] == [90.0])
-    assert learned[-2][1] <= least
+    assert next(row for row in listed if row[1] == [90.0])[-2][1] <= least
     found = next(row for row in listed if row[1] == [760.0])
     assert found[-2][1] <= least
     assert found[-2][2] >= most

@@ -409,8 +409,7 @@ def test_a_changed_entry_is_never_returned(log, path):
 def test_an_exported_log_is_the_log(path):
     log = open_log(path)
     filled(log, 2500)
-    exported = export(log, path.parent / "exported.parquet")
-    assert exported == verify(log)
+    assert export(log, path.parent / "exported.parquet") == verify(log)
     table = pd.read_parquet(path.parent / "exported.parquet")
     assert table["sha256"].iloc[-1] == log.head().sha256
     for row, entry in zip(table.itertuples(index=False), log.entries(), strict=True):

@@ -204,8 +204,7 @@ def proof_worlds(m):
         y = rng.normal(size=N_ROWS) + BIAS - risky
         centers = np.full(N_ROWS, 0.8)
         if m:
-            r = jittered(N_ROWS, m, rng)
-            forecast = individually_calibrated(centers, r)
+            forecast = individually_calibrated(centers, jittered(N_ROWS, m, rng))
         else:
             forecast = Forecast.from_normal(centers, np.ones(N_ROWS))
         groups = {"risky": risky, "some": ~risky & (rng.uniform(size=N_ROWS) < 0.25)}

@@ -59,8 +59,7 @@ def test_base_pits_are_those_inside_the_link(name):
     one = example(name)
     log, r = with_outcomes(one)
     rows = watched(log)
-    served = one.served(r)
-    base, link = inside(served)
+    base, link = inside(one.served(r))
     for found, expected in zip(rows.base, Forecast(base).pit_interval(one.y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     # the link maps them to the served ones, and back: u = K(c; r) (outcomes: 6)
@@ -81,8 +80,7 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom():
     # whether a missing amount is zero is not known
     open_context(other := LogInMemory())
     serve(other, one)
-    missing = watched(other)
-    assert missing.promised.all()
+    assert watched(other).promised.all()
 
 
 def served_first():
@@ -164,8 +162,7 @@ def test_a_log_that_lacks_an_entry_is_refused():
 
 def test_a_record_that_cannot_be_read_names_its_entries():
     log = served_first()
-    entry = next(log.entries(kind="forecast"))
-    entry.values["record"] = {"family": "norml"}
+    next(log.entries(kind="forecast")).values["record"] = {"family": "norml"}
     refused(r"entries 2 to 61: .*'normal'", watched, log)
 
 
@@ -194,8 +191,7 @@ def test_a_person_counts_once_with_the_first_forecast():
         open_context(log.at(days=30 * month), f"{month}")
         for person in people:
             add_forecast(log, f"{month}", person, ord(person) - 97.0 + 10 * month)
-    rows = watched(log)
-    np.testing.assert_array_equal(rows.pit[0], stats.norm.cdf([0, 1, 12, 23]))
+    np.testing.assert_array_equal(watched(log).pit[0], stats.norm.cdf([0, 1, 12, 23]))
     # alone, and in another order of the names
     assert len(watched(log, contexts="2")) == 2
     assert len(watched(log, contexts=["2", "1"])) == 4

@@ -161,8 +161,7 @@ def test_unions_bound_the_biases_of_all_cells():
         forecast = Forecast.from_probability(np.full(n, 0.3))
         proof = certify(forecast, X, y, groups=["sex", "area"], random_state=random)
         truths = cells_of(proof, X, off)
-        ends = proof.unions.bias()
-        return is_outside(ends, (min(truths), max(truths)))
+        return is_outside(proof.unions.bias(), (min(truths), max(truths)))
 
     failures(is_below)
 
@@ -184,8 +183,7 @@ def test_unions_bound_the_error_and_the_coverage_of_all_cells():
         forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
         unions = certify(forecast, X, y, groups=["sex", "area"], random_state=random).unions
         ends = unions.coverage_80()
-        most = unions.error()
-        return most < error or is_outside(ends, (covered, 0.8))
+        return unions.error() < error or is_outside(ends, (covered, 0.8))
 
     failures(is_below)
 

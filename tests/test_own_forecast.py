@@ -254,8 +254,7 @@ def test_rates_of_case_control_samples_are_covered():
         p = special.expit(rng.normal(-2.2, 0.8, 8000))
         y = (rng.random(8000) < p).astype(float)
         kept = rng.random(8000) < np.where(y == 1, 1.0, 0.2)
-        w = np.where(y[kept] == 1, 1.0, 5.0)
-        found = rate_error(p[kept], y[kept], 0.05, w)
+        found = rate_error(p[kept], y[kept], 0.05, np.where(y[kept] == 1, 1.0, 5.0))
         failed += [found.p_value < 0.05, found.low > 0]
     assert failed.max() <= most_failures(count, 0.065)
 
@@ -264,5 +263,4 @@ def test_groups_without_an_event_are_not_off_for_small_residuals():
     # 150 rows of probability 1%: no event has probability 22%
     p, y = np.full(150, 0.01), np.zeros(150)
     w = 1 + np.arange(150) % 2
-    found = rate_error(p, y, 0.05, w.astype(float))
-    assert found.tests["level"] > 0.1
+    assert rate_error(p, y, 0.05, w.astype(float)).tests["level"] > 0.1

@@ -83,8 +83,7 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     parts = open_parts(folder)
     whole = read_table(folder)
     assert parts.columns == tuple(whole.columns)
-    found = joined(parts, size=size)
-    pd.testing.assert_frame_equal(found.astype(whole.dtypes), whole)
+    pd.testing.assert_frame_equal(joined(parts, size=size).astype(whole.dtypes), whole)
     columns = ["q0", "id"]
     pd.testing.assert_frame_equal(
         joined(parts, columns, size=size).astype(whole[columns].dtypes), whole[columns]

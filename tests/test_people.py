@@ -322,8 +322,7 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     audited = write_parts(joined, tmp_path / "joined", cuts)
     audited = audited if is_folder else audited / "part-0.parquet"
     asked = ("--target", "y", "--forecast", "quantiles=q", "--id", "id", "--json")
-    shown = evenhand("audit", audited, *asked).done()
-    found = json.loads(shown.out)
+    found = json.loads(evenhand("audit", audited, *asked).done().out)
     pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
     assert found["provenance"]["draws"] == f"keyed hashes of ids, one per row: {pairs}"
     texts = [note["text"] for note in found["notes"]]

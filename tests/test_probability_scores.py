@@ -26,8 +26,7 @@ def table(n, seed=0, slope=0.62, digits=9, mean=-0.2):
     """Probabilities, events whose log odds have a slope on theirs, and weights."""
     rng = np.random.default_rng(seed)
     p = np.round(expit(rng.normal(mean, 1.2, n)), digits)
-    y = (rng.random(n) < expit(slope * logit(p))).astype(float)
-    return p, y, rng.lognormal(size=n)
+    return p, (rng.random(n) < expit(slope * logit(p))).astype(float), rng.lognormal(size=n)
 
 
 def check_interval(found, name, estimate, error):

@@ -51,8 +51,7 @@ def test_envelopes_hold_jointly_with_the_confidence_of_the_certificate():
     for _ in range(runs):
         kind = rng.uniform(size=300)
         u = np.where(kind < 0.05, 0.0, np.where(kind > 0.95, 1.0, rng.uniform(size=300)))
-        proof = certify_link(u, LINK, confidence=0.9)
-        envelope = proof.promise(0.3).envelope
+        envelope = certify_link(u, LINK, confidence=0.9).promise(0.3).envelope
         assert min(len(envelope.low), len(envelope.high)) > 1
         both = np.array([*envelope.low, *envelope.high])
         n_broken += bool((0.05 + 0.9 * both[:, 0] > both[:, 1]).any())
@@ -91,8 +90,7 @@ def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confide
         pit, r = drawn_pits(rng, 300)
         mass = 0.2 if method == "betting" else None
         pits = Cells(pit[:, None], draws=r[:, None])
-        proof = certify_pit(pits, method=method, mass=mass, random_state=0)
-        promise = proof.promise(0.2)
+        promise = certify_pit(pits, method=method, mass=mass, random_state=0).promise(0.2)
         assert (promise.statistic, promise.link) == ("gap", None)
         targets.append(promise.target)
     # the simulated truth is exact to 0.0005
@@ -197,8 +195,7 @@ def test_a_promise_survives_json():
     proof = certify_link(U, LINK)
     both = Promise.of_bias(-0.1, 0.3, 0.2, 0.95)
     for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95), both):
-        again = Promise.from_dict(json.loads(json.dumps(promise.to_dict())))
-        assert again == promise
+        assert Promise.from_dict(json.loads(json.dumps(promise.to_dict()))) == promise
 
 
 @pytest.fixture

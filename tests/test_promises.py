@@ -152,8 +152,7 @@ def test_cells_cover_every_null_hypothesis(mass):
         target = cvar(x, mass) + 1e-9
         if target <= -0.45:
             continue
-        means = QuantileCells.of(target, mass, -0.5).ratios(x).mean(axis=0)
-        assert means.min() <= 1 + 1e-9
+        assert QuantileCells.of(target, mass, -0.5).ratios(x).mean(axis=0).min() <= 1 + 1e-9
         margin = 0.9 * target - 0.05
         if -0.45 < margin < target:
             assert QuantileCells.of(margin, mass, -0.5).ratios(x).mean(axis=0).min() > 1
@@ -178,8 +177,7 @@ SPREAD = spread_for(TARGET)
 
 
 def smooth(rng, shape, day):
-    u = stats.norm.cdf(SPREAD * rng.normal(size=shape))
-    return LINK.mean_pit(u) - 0.5
+    return LINK.mean_pit(stats.norm.cdf(SPREAD * rng.normal(size=shape))) - 0.5
 
 
 def three_points(top, rng, shape):
@@ -359,8 +357,7 @@ def test_each_side_of_a_bias_has_its_own_bound_and_is_silent_there():
 
 
 def test_a_break_of_the_tighter_side_is_found():
-    rng = np.random.default_rng(22)
-    (higher, lower), test = bias_evidence(rng, 0.5, 0.3, days=90)
+    (higher, lower), test = bias_evidence(np.random.default_rng(22), 0.5, 0.3, days=90)
     assert lower > math.log(40) > higher
     found = test.estimates()
     assert found.direction == "lower"
@@ -374,8 +371,7 @@ def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
     for day in range(1, 61):
         test.begin_period()
         u = stats.norm.cdf(rng.normal(size=50) + (0.7 if day > 40 else 0.0))
-        path = test.update(rows_of(u))
-        assert path.shape == (50, 2)
+        assert test.update(rows_of(u)).shape == (50, 2)
     higher, lower = test.log_evidence
     assert higher > math.log(40) > lower
     assert abs(int(test.since[0]) - 41) <= 3

@@ -50,8 +50,7 @@ def population(readings, has_link, has_widths, has_counts):
     base = Cells(low, high, reading=reading)
     draws = jittered(low.size, 4, random_state=0)
     served = base.served(LINK, draws)
-    cells = Cells(served.low, served.high, draws=draws, reading=reading, count=count)
-    return cells, share
+    return Cells(served.low, served.high, draws=draws, reading=reading, count=count), share
 
 
 def cdfs(low, high):
@@ -112,13 +111,11 @@ def placed(rows):
 
 def lattice(cells, share):
     some = cells if cells.count is not None else placed(as_sample(cells, share))
-    bounds = LatticeBounds.of(some, np.random.default_rng(0))
-    return bounds.group_error(LINK, MASS, 0.95)
+    return LatticeBounds.of(some, np.random.default_rng(0)).group_error(LINK, MASS, 0.95)
 
 
 def largest_gap(cells, share):
-    found = gap(cells, np.zeros(cells.n_samples, dtype=np.intp))
-    return mean_of_worst(found, share)
+    return mean_of_worst(gap(cells, np.zeros(cells.n_samples, dtype=np.intp)), share)
 
 
 BOUNDS = {

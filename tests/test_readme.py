@@ -87,8 +87,7 @@ def test_printed_numbers_are_compared():
 
 
 def test_the_readme_is_short():
-    text = README.read_text()
-    assert len(text.splitlines()) <= 95
+    assert len(README.read_text().splitlines()) <= 95
     for language in ("python", "sh", "text"):
         for line in "".join(blocks(language)).splitlines():
             assert len(line) <= 88, line

@@ -132,8 +132,7 @@ def test_maps_of_counts_recover_a_map_of_the_cdf():
     random = np.random.default_rng(0)
     n = 40_000
     base = Forecast.from_poisson(np.exp(random.normal(0.5, 0.7, n)))
-    y = base.distribution.ppf(np.sqrt(random.uniform(size=n)))
-    pit = HeldOut.of(base, y).pit
+    pit = HeldOut.of(base, base.distribution.ppf(np.sqrt(random.uniform(size=n)))).pit
     levels, values = learn_map(pit, np.ones(n))
     inner = (levels > 0.05) & (levels < 0.95)
     off = np.abs(values - levels**2)[inner].max()
@@ -182,8 +181,7 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all():
     y = random.uniform(size=n) < special.expit(odds + shift[labels])
     found = learn_events(Events(y, events.probability), np.ones(n), members)
     moved = special.logit(found.apply(events.probability, members))
-    slope = np.polyfit(shift[labels], moved - odds, 1)[0]
-    assert 0.8 < slope < 1.2
+    assert 0.8 < np.polyfit(shift[labels], moved - odds, 1)[0] < 1.2
 
 
 def test_probabilities_are_never_exactly_0_or_1():
@@ -212,8 +210,7 @@ def test_events_that_contradict_the_forecasts_get_an_increasing_map():
     p = random.uniform(0.1, 0.9, 4000)
     nobody = Members((), np.zeros(4000, dtype=int))
     maps = learn_events(Events(random.uniform(size=4000) > p, p), np.ones(4000), nobody)
-    grid = np.linspace(0.01, 0.99, 99)
-    moved = maps.apply(grid, nobody.take(np.arange(99)))
+    moved = maps.apply(np.linspace(0.01, 0.99, 99), nobody.take(np.arange(99)))
     assert (np.diff(moved) > 0).all()
     # the best of them is constant: the rate of the event is 1/2
     np.testing.assert_allclose(moved, 0.5, atol=0.1)
@@ -283,8 +280,7 @@ def test_outcomes_that_were_thought_impossible_keep_the_check_finite():
     ).fit(table, y)
     assert np.isfinite(model.check_[["gain", "low", "high", "error_after"]].to_numpy()).all()
     # the probabilities of the other outcomes are those of their rates, of standard error 0.022
-    found = model.forecast(table[:1]).cdf(0.0)
-    assert found[0] == pytest.approx(np.mean(y == 0), abs=0.02)
+    assert model.forecast(table[:1]).cdf(0.0)[0] == pytest.approx(np.mean(y == 0), abs=0.02)
 
 
 def overconfident(n):

@@ -128,8 +128,7 @@ def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows():
     # 4 standard errors of a distribution of which a tenth of the rows is left
     np.testing.assert_allclose(values[inner], np.sqrt(levels[inner]), atol=0.02)
     kept = learn_map(Cells(pit[event]), np.ones(int(event.sum())))
-    dropped = np.interp(levels[inner], *kept)
-    assert np.abs(dropped - np.sqrt(levels[inner])).max() > 0.1
+    assert np.abs(np.interp(levels[inner], *kept) - np.sqrt(levels[inner])).max() > 0.1
 
 
 def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost():
@@ -195,8 +194,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon, by):
     times = fresh.outcomes(horizon)
     held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
     model = People(800, 21).fitted(horizon, by)
-    members = model._groups.members(fresh.X, None, None)
-    _, gains = model._maps.applied(held_out, members)
+    _, gains = model._maps.applied(held_out, model._groups.members(fresh.X, None, None))
 
     def log_score(forecast):
         of_events = forecast.log_density(times.value)
@@ -233,8 +231,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(horizon):
         random = np.random.default_rng(seed)
         # one of the groups is cut off earlier
         last = np.where(people.X["g"], 0.4, 1.0) * random.uniform(0, 6, 600)
-        y = np.minimum(people.times, last)
-        times = Outcomes(y, people.times <= last, horizon)
+        times = Outcomes(np.minimum(people.times, last), people.times <= last, horizon)
         held_out = HeldOut.of(model_of(horizon)(people.X), times)
         masks = np.column_stack((people.X["g"], random.uniform(size=600) < 0.4))
         maps = Maps.learn(held_out, np.ones(600), Members.overlapping(["g", "h"], masks))

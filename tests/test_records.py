@@ -37,8 +37,7 @@ def points(batch):
 @pytest.mark.parametrize("example", OF_EACH_CLASS.values(), ids=lambda example: example.name)
 def test_a_batch_is_rebuilt_from_json(example):
     batch = example.build((4,))
-    text = json.dumps(to_records(batch), allow_nan=False)
-    again = from_records(json.loads(text))
+    again = from_records(json.loads(json.dumps(to_records(batch), allow_nan=False)))
     y = points(batch)
     assert again.batch_shape == (4,)
     assert again.outcome_kind is batch.outcome_kind

@@ -129,8 +129,7 @@ def test_another_person_is_named(log):
     for naming in ("hash", "id"):
         context = f"by {naming}"
         found = Service(example("normal").model, draws(context=context), log, person=naming)
-        served = found.forecast("ada", ROW)
-        replay = found.replay(served.id, row=ROW, person="bob")
+        replay = found.replay(found.forecast("ada", ROW).id, row=ROW, person="bob")
         assert parts(replay, "differs") == {"person"}
         # the draw of somebody else shows nothing
         assert parts(replay, "not checked") == {"draw"}
@@ -153,8 +152,7 @@ def test_a_draw_that_was_chosen_is_found(log):
         def __call__(self, ids):
             return np.maximum(super().__call__(ids), 0.987)
 
-    one = example("normal")
-    forged = Service(one.model, Chosen(KEY, CONTEXT), log)
+    forged = Service(example("normal").model, Chosen(KEY, CONTEXT), log)
     served = forged.forecast("ada", ROW)
     assert served.r == 0.987
     replay = service(log).replay(served.id, row=ROW, person="ada")
@@ -185,10 +183,8 @@ def test_records_of_other_kinds_are_compared(name, log):
     assert found.replay(served.id).of("record").status == "equal"
     changes = {"probability": 0.123}
     if name != "events":
-        last = served.quantiles["0.95"]
-        changes = {"quantiles": served.quantiles | {"0.95": last + 9}}
-    forged = rewritten(served, log, **changes)
-    assert parts(found.replay(forged), "differs") == {"record"}
+        changes = {"quantiles": served.quantiles | {"0.95": served.quantiles["0.95"] + 9}}
+    assert parts(found.replay(rewritten(served, log, **changes)), "differs") == {"record"}
 
 
 def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log):
@@ -259,8 +255,7 @@ def test_an_unknown_id_is_refused_with_similar_ones(log):
 
 def test_text_and_json_name_each_part(log):
     found = service(log)
-    served = found.forecast("ada", ROW)
-    replay = found.replay(served.id, row=ROW, person="ada")
+    replay = found.replay(found.forecast("ada", ROW).id, row=ROW, person="ada")
     text, values = replay.summary(), replay.to_dict()
     head = log.head()
     # as text to be noted as the anchor of later replays

@@ -153,8 +153,7 @@ def test_an_audit_keeps_its_description_in_json_and_on_the_page():
 
 def test_no_key_hides_the_date_or_another_key():
     given = {"date": "1999-01-01", "Date": "1998", "Population": "A", "population": "B"}
-    page = audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html()
-    shown = header(page)
+    shown = header(audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html())
     assert shown.pop("Date of the audit").startswith("20")
     assert shown == given
 

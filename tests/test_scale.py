@@ -178,8 +178,7 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path):
         assert table["who"].iloc[rows].is_unique
         assert rows.size == 57
         taken[rows] += 1
-    others = taken[~np.isin(np.arange(60), [3, 4, 25, 59])]
-    assert (others == 240).all()
+    assert (taken[~np.isin(np.arange(60), [3, 4, 25, 59])] == 240).all()
     for row in (3, 4, 25, 59):
         assert stats.binomtest(int(taken[row]), 240, 0.25).pvalue > 1e-6
 
@@ -370,8 +369,7 @@ def test_an_audit_in_parts_says_what_one_in_memory_says(rich, plans):
 def test_rounded_outcomes_are_spread_over_their_cells(tmp_path, plans):
     table = people(1500, 8)
     table["y"] = (table["y"] / 0.25).round() * 0.25
-    atom = table["y"].value_counts(normalize=True).iloc[0]
-    assert 0.02 < atom < 0.1
+    assert 0.02 < table["y"].value_counts(normalize=True).iloc[0] < 0.1
     folder = write_parts(table, tmp_path / "in", [700])
     with pytest.warns(DiscreteOutcomeWarning, match="in: column 'y' is 0.25 in"):
         found = audit_parts(
@@ -653,8 +651,7 @@ def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path)
     )
     pd.testing.assert_frame_equal(found, expected)
     # too many counts for columns: an audit reads the model, not the file
-    large = table.assign(rate=1000.0)
-    large.to_csv(tmp_path / "large.csv", index=False)
+    table.assign(rate=1000.0).to_csv(tmp_path / "large.csv", index=False)
     done = forecast_parts(model, tmp_path / "large.csv", tmp_path / "large_out.csv")
     assert done.forecast is None
     assert "p0" not in pd.read_csv(tmp_path / "large_out.csv")

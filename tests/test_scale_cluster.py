@@ -61,8 +61,7 @@ def test_a_cluster_finds_the_same_to_the_last_digit(client, five):
 
 def test_a_cluster_writes_the_same_forecasts(client, five, tmp_path):
     done = forecast_parts(SERVED, five, tmp_path / "ours", client=client, **ASKED)
-    expected = forecast_parts(SERVED, five, tmp_path / "theirs", **ASKED)
-    assert done == expected
+    assert done == forecast_parts(SERVED, five, tmp_path / "theirs", **ASKED)
     assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
     with pytest.raises(InputError, match="a folder is needed here"):
         forecast_parts(SERVED, five, tmp_path / "out.csv", client=client, **ASKED)

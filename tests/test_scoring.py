@@ -98,8 +98,7 @@ def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer):
 def test_folds_of_few_rows_are_scored_on_the_same_grid():
     X, y = rounded_task()
     model = RandomizedRegressor(honest, alpha=1.0).fit(X, y)
-    forecast = model.base_forecast(X)
-    each = -cell_log_score(forecast, y, 1.0, (-np.inf, np.inf))
+    each = -cell_log_score(model.base_forecast(X), y, 1.0, (-np.inf, np.inf))
     on_grid = scoring.neg_cell_log_score(1.0)
     folds = np.arange(len(y)).reshape(-1, 12)
     # hardly any outcome of a fold is repeated

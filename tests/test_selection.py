@@ -122,8 +122,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
         chosen = randomize(model, X, y, max_price=0.5, random_state=0)
         assert chosen.rounding_step == 1.0
         scores = chosen.comparison.set_index("forecaster")["log_score"]
-        base = chosen.model.base_forecast(X)
-        expected = cell_log_score(base, y, 1.0, everywhere).mean()
+        expected = cell_log_score(chosen.model.base_forecast(X), y, 1.0, everywhere).mean()
         assert scores["as it is"] == pytest.approx(expected, rel=1e-12)
         # the limit of the price is one of cells, too
         assert scores["randomized"] - scores["as it is"] == pytest.approx(chosen.price, abs=1e-12)
@@ -287,8 +286,7 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     assert found.certifying.shape == (found.n_certifying,) == (120,)
     # the certificate is that of the base's PITs on just these rows
     pit = found.model.base_forecast(X.iloc[found.certifying]).pit(y[found.certifying])
-    base = found.certificate.own.base
-    np.testing.assert_array_equal(base.drawn[:, 0], pit)
+    np.testing.assert_array_equal(found.certificate.own.base.drawn[:, 0], pit)
     # a model with a distribution of its own needs no fits beyond the alternative's PITs
     assert len(Recorder.rows) == (6 if alternative else 1)
 

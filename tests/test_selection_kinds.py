@@ -123,8 +123,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     assert found.certificate.kind is OutcomeKind.COUNT
     assert "outcomes that are not continuous" not in " ".join(proof.not_covered)
     X, _ = counts(50, seed=1)
-    served = found.model.forecast(X, random_state=0)
-    quantiles = served.ppf([0.1, 0.5, 0.9])
+    quantiles = found.model.forecast(X, random_state=0).ppf([0.1, 0.5, 0.9])
     assert (quantiles == np.round(quantiles)).all()
     assert found.statement.startswith("In every group of at least 20% of people, predicted")
     assert "off by at most 30.0 points" in found.statement
@@ -183,8 +182,7 @@ def test_affordable_links_of_counts_share_the_risk():
     bounds = LatticeBounds.of(law_of_counts(X).cells(y, random_state=rng), rng)
 
     def bound(confidence):
-        link = Entropic(found.alpha)
-        return bounds.group_error(link, MASS, confidence, by_betting=True)
+        return bounds.group_error(Entropic(found.alpha), MASS, confidence, by_betting=True)
 
     # other draws, of 1,500 people
     assert choice.error == pytest.approx(bound(1 - 0.05 / len(ALPHAS)), abs=0.005)

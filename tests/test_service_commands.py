@@ -78,8 +78,7 @@ def features(place):
 
 
 def test_predict_writes_what_it_logs(place, tmp_path, served, evenhand):
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    entries = list(log.entries(kind="forecast"))
+    entries = list(open_log(tmp_path / "log.sqlite", create=False).entries(kind="forecast"))
     assert [one.id for one in entries] == served["forecast_id"].tolist()
     for level in ("0.05", "0.5", "0.95"):
         assert [one.values["quantiles"][level] for one in entries] == served[f"q{level}"].tolist()
@@ -108,8 +107,7 @@ def test_a_repeated_run_adds_nothing_and_writes_the_same(place, tmp_path, served
 def test_groups_and_features_are_logged_if_asked(place, tmp_path, evenhand):
     more = ("--groups", "region,size", "--keep-features", "--person", "id")
     assert evenhand(*predict(place, tmp_path, *more)).code == 0
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    entries = list(log.entries(kind="forecast"))
+    entries = list(open_log(tmp_path / "log.sqlite", create=False).entries(kind="forecast"))
     table = read(place / "new.csv")
     assert [one.values["groups"]["region"] for one in entries] == table["region"].tolist()
     # a column of numbers that the model does not use is one of numbers in csv too
@@ -215,8 +213,7 @@ def test_the_row_is_found_by_its_features(place, tmp_path, served, evenhand):
     done = replay(evenhand, place, tmp_path, id, "--features", place / "new.csv").done()
     # without ids nothing is known of the person
     assert "person      not checked" in done.out
-    table = read(place / "new.csv")[: N - 1]
-    table.to_csv(tmp_path / "fewer.csv", index=False)
+    read(place / "new.csv")[: N - 1].to_csv(tmp_path / "fewer.csv", index=False)
     refused = replay(evenhand, place, tmp_path, id, "--features", tmp_path / "fewer.csv")
     assert (
         f"fewer.csv: none of {N - 1} rows has the features of the forecast" in refused.complaint()
@@ -248,8 +245,7 @@ def test_what_differs_is_named(place, tmp_path, served, evenhand):
 
 def test_an_anchor_shows_a_log_that_was_written_anew(place, tmp_path, served, evenhand):
     id = served["forecast_id"][7]
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    head = log.head()
+    head = open_log(tmp_path / "log.sqlite", create=False).head()
     good = ("--anchor", f"{head.number}:{head.sha256}")
     assert replay(evenhand, place, tmp_path, id, *features(place), *good).code == 0
     bad = ("--anchor", f"{head.number}:{'0' * 64}")

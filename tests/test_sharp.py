@@ -150,8 +150,7 @@ def exact_bands(law):
     )
 
     def band(at, weight):
-        upto = np.minimum(np.cumsum(weight), 1.0)
-        return CDFBand.of_ranks(at, np.append(0.0, upto[:-1]))
+        return CDFBand.of_ranks(at, np.append(0.0, np.minimum(np.cumsum(weight), 1.0)[:-1]))
 
     return CDFBands(band(places, weights), band(1 - places[::-1], weights[::-1]))
 

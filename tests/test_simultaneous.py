@@ -290,8 +290,7 @@ def test_lower_ends_are_positive_only_in_groups_that_are_off(draws):
 
 
 def test_everyone_is_a_member_of_the_family():
-    rng = np.random.default_rng(9)
-    y = rng.normal(size=800)
+    y = np.random.default_rng(9).normal(size=800)
     forecast = Forecast.from_normal(np.zeros(800), np.full(800, 1.3))
     found = audit(forecast, y=y, groups={"half": np.arange(800) < 400}, **QUICK)
     everyone, level = found.groups.iloc[0], 0.03

@@ -114,8 +114,7 @@ def test_yes_no_outcomes_need_370_rows_or_14_events():
 
 
 def test_a_problem_takes_precedence_over_too_few_rows():
-    few = doses(group("a", 60, 0.4, 0.1, 0.5), n=100)
-    assert status(few).verdict is Verdict.PROBLEM
+    assert status(doses(group("a", 60, 0.4, 0.1, 0.5), n=100)).verdict is Verdict.PROBLEM
     assert status(doses(group("a", 60, 0.4, 0.0, 0.5), n=100)).verdict is Verdict.TOO_FEW
 
 
@@ -357,8 +356,7 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step():
 
 
 def test_markdown_has_the_sentences_and_the_worst_groups():
-    evil = group("<b> | x", 900, 0.2, 0.15, 0.25)
-    text = audit_markdown(judged(doses(evil)))
+    text = audit_markdown(judged(doses(group("<b> | x", 900, 0.2, 0.15, 0.25))))
     assert "**PROBLEM FOUND** in 1 of 1 group." in text
     (line,) = [line for line in text.splitlines() if line.startswith("| &lt;b> \\| x |")]
     assert "problem found" in line

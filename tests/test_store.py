@@ -477,8 +477,7 @@ def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(folder, tmp_
     evil = pickle.dumps(Bomb(tmp_path / "trace"))
     for name in ("model.pkl", "model.joblib", "__init__.pkl"):
         (folder / name).write_bytes(evil)
-    part = next(folder.glob("*.skops")).read_bytes()
-    held = io.BytesIO(part)
+    held = io.BytesIO(next(folder.glob("*.skops")).read_bytes())
     with zipfile.ZipFile(held, "a") as parts:
         parts.writestr("evil.pkl", evil)
     plant(folder, held.getvalue(), ".skops")

@@ -143,14 +143,12 @@ def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes():
     tail = Quantiles([0.01, 0.5, 0.97, 0.99], [[-4.0, 0.0, 2.0, 6.0]])
     heavy = LocationScale(tail, [0.0, 1.0])
     assert (Transformed(heavy, Support(low=0.0)).mean() > 1e6).all()
-    bent = Transformed(heavy, Support(low=0.0, bend=np.exp(6.0)))
-    assert (bent.mean() < 30).all()
+    assert (Transformed(heavy, Support(low=0.0, bend=np.exp(6.0))).mean() < 30).all()
 
 
 def learned(y, X=None, support=(0, None)):
     rows = np.zeros((y.size, 1)) if X is None else X
-    model = RandomizedRegressor(LinearRegression(), support=support)
-    return model.fit(rows, y).support_
+    return RandomizedRegressor(LinearRegression(), support=support).fit(rows, y).support_
 
 
 def test_the_bend_is_large_for_proportional_noise_and_small_for_additive_noise():
@@ -251,8 +249,7 @@ def test_no_interval_leaves_the_support_and_saved_models_are_the_same(name, tmp_
     assert (mean > 0).all()
     # nothing explodes where a linear model extrapolates to exp(5) times the outcomes
     assert (mean < 100 * y.max()).all()
-    twin = clone(model).fit(X, y)
-    np.testing.assert_allclose(twin.predict(new), mean, rtol=1e-6)
+    np.testing.assert_allclose(clone(model).fit(X, y).predict(new), mean, rtol=1e-6)
     if name == "function":
         return
     save(model, tmp_path / "model")

@@ -319,8 +319,7 @@ def test_bad_curves_are_refused(times, survival, message):
 
 
 def test_links_randomize_the_time_and_not_the_probability_of_the_event():
-    random = np.random.default_rng(3)
-    rates = np.exp(random.normal(size=50))
+    rates = np.exp(np.random.default_rng(3).normal(size=50))
     grid = np.linspace(0, 2, 201)[1:]
     base = Forecast.from_survival(grid, np.exp(-rates[:, None] * grid), 2.0)
     served = base.randomized(0.12, random_state=4)

@@ -49,8 +49,7 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
     brute = np.maximum(link.ppf(u[:, None], r) - r, 0.0).mean(axis=-1)
     np.testing.assert_allclose(link.cell_error(u), brute, atol=2e-4)
     # over draws, one in each cell
-    served = link.ppf(u[:, None], r)
-    np.testing.assert_allclose(cell_excess(1 - served), brute, atol=2e-4)
+    np.testing.assert_allclose(cell_excess(1 - link.ppf(u[:, None], r)), brute, atol=2e-4)
 
 
 def test_the_interval_contains_the_error_of_every_completion():

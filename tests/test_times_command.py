@@ -224,8 +224,7 @@ def test_times_are_certified_and_randomized(evenhand, tmp_path, monkeypatch):
     serve = ("--forecast", "certificate", "--id", "id", "--key-file", "key", "--out", "served.csv")
     evenhand("predict", "new.csv", *serve).done()
     served = pd.read_csv("served.csv")
-    curves = later[[f"s{t:g}" for t in GRID]]
-    base = Forecast.from_survival(GRID, curves, horizon=12)
+    base = Forecast.from_survival(GRID, later[[f"s{t:g}" for t in GRID]], horizon=12)
     expected = base.randomized(found["alpha"], r=served["r"])
     np.testing.assert_allclose(served["survival_12"], 1 - base.event_probability(), rtol=1e-7)
     np.testing.assert_allclose(served["survival_5"], 1 - expected.cdf(5.0), rtol=1e-7)

@@ -57,8 +57,7 @@ def test_the_alarm_names_the_way_in_which_forecasts_are_wrong(pit, direction):
 
 
 def test_an_alarm_gives_the_start_the_date_and_the_evidence():
-    random = np.random.default_rng(2)
-    u = random.uniform(size=100 * 20)
+    u = np.random.default_rng(2).uniform(size=100 * 20)
     change = np.arange(u.size) >= 60 * 20
     watch = Watch()
     (alarm,) = watch.update(Rows.of(times_of(100, 20), np.where(change, u**0.5, u)))
@@ -74,8 +73,7 @@ def test_an_alarm_gives_the_start_the_date_and_the_evidence():
 
 
 def test_one_alarm_per_test_stays_when_the_evidence_falls():
-    random = np.random.default_rng(3)
-    u = random.uniform(size=400 * 20)
+    u = np.random.default_rng(3).uniform(size=400 * 20)
     bad = np.arange(u.size) < 20 * 20
     watch = Watch()
     alarms = watch.update(Rows.of(times_of(400, 20), np.where(bad, u**0.5, u)))
@@ -166,8 +164,7 @@ def test_the_promise_of_a_gap_and_of_a_bias_are_watched():
 
 def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm():
     envelope = Envelope(low=((0.1, 0.12),), high=((0.1, 0.12),))
-    promise = Promise("mean_pit", 0.2, 0.45, 0.95, LINK, envelope)
-    watch = Watch(promise)
+    watch = Watch(Promise("mean_pit", 0.2, 0.45, 0.95, LINK, envelope))
     assert watch.update(shifted(0.5, change=60)) == []
     (notice,) = watch.notices
     assert (notice.part, notice.direction) == ("promise", "higher")

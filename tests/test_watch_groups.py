@@ -31,8 +31,7 @@ def names(watch):
 
 
 def test_groups_are_values_halves_and_missing_values_of_the_first_update():
-    random = np.random.default_rng(1)
-    age = random.permutation(np.arange(101)) / 4 + 20
+    age = np.random.default_rng(1).permutation(np.arange(101)) / 4 + 20
     columns = {"sex": ["f", "m", None] + ["f"] * 98, "age": age}
     watch = Watch(groups=["sex", "age"])
     watch.update(rows_of(101, **columns))

@@ -25,8 +25,7 @@ def printed(values):
 
 
 def evidence(values):
-    picture = watch_document(values).picture
-    (chart,) = picture.parts
+    (chart,) = watch_document(values).picture.parts
     assert isinstance(chart, Chart)
     return chart
 
@@ -177,8 +176,7 @@ def test_the_page_embeds_its_data():
 
 
 def test_names_are_text_and_never_markup():
-    values = WATCHES["hostile"]()
-    page = watch_html(values)
+    page = watch_html(WATCHES["hostile"]())
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "\x1b" not in page

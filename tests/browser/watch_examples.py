@@ -179,8 +179,7 @@ def raise_alarm(values, place, since, slope, seed=5):
     """Let a test of a watch rise after a period until it raises an alarm."""
     test = values["tests"][place]
     test["log_evidence"] = broken_path(len(values["dates"]), seed, since + 2, slope)
-    alarm = alarm_of(test, since, values["dates"])
-    values["alarms"].append(alarm)
+    values["alarms"].append(alarm_of(test, since, values["dates"]))
     values["status"] = "alarm"
     path = test["log_evidence"]
     found = {"log_evidence": path[-1], "max_log_evidence": max(path)}
