@@ -106,7 +106,7 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     so their scores are of the same kind. A fold of under ten distinct outcomes looks continuous
     unless a tenth of them are repeated: give the step to `neg_cell_log_score` then.
     """
-    return -_mean(log_score_on(_forecast(estimator, X), y, Rounding.grid(y)))
+    return _score_on_grid(Rounding.grid(y), estimator, X, y)
 
 
 def neg_cell_log_score(
@@ -157,8 +157,8 @@ def neg_cell_log_score(
     return partial(_score_on_grid, Rounding(float(step), span))
 
 
-def _score_on_grid(grid: Rounding, estimator: Any, X: Any, y: ArrayLike) -> float:
-    return -_mean(log_score_on(_forecast(estimator, X), y, grid))
+def _score_on_grid(grid: Rounding | None, estimator: Any, X: Any, y: ArrayLike) -> float:
+    return -float(log_score_on(_forecast(estimator, X), y, grid).mean())
 
 
 def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:
@@ -195,7 +195,7 @@ def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> scoring.neg_crps(sharp, X, y) > scoring.neg_crps(blunt, X, y)
     True
     """
-    return -_mean(crps(_forecast(estimator, X), y))
+    return -float(crps(_forecast(estimator, X), y).mean())
 
 
 def _forecast(estimator: Any, X: Any) -> Forecast:
@@ -206,10 +206,6 @@ def _forecast(estimator: Any, X: Any) -> Forecast:
     # with fixed draws, equal for all people, scores of two models differ by the models only
     forecast: Forecast = estimator.forecast(X, nodes(SCORED_DRAWS))
     return forecast
-
-
-def _mean(scores: Floats) -> float:
-    return float(scores.mean())
 
 
 # --- scores of forecasts per person (method: front)

@@ -57,11 +57,7 @@ EXIT_CODES = (
 
 
 @with_options
-def demo(
-    out: Path = Path("evenhand-demo"),
-    as_json: bool = False,
-    seed: int = 0,
-) -> None:
+def demo(out: Path = Path("evenhand-demo"), as_json: bool = False, seed: int = 0) -> None:
     """Find, repair and prove on a generated table: the first steps, with all files.
 
     Output

@@ -138,12 +138,6 @@ SCHEMA = "evenhand.forecasts/1"
 
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 
-WRITTEN = ("levels", "moments")
-"""Parameters of `predict` for forecasts that are not probabilities of events."""
-
-DRAWING = ("key_file", "context")
-"""Parameters of `predict` for randomized forecasts."""
-
 
 @with_options
 def predict(
@@ -239,11 +233,12 @@ def predict(
         )
     if first is not None and not is_drawn:
         # the key and the context of a log name people, also without draws
-        unused = DRAWING if logging.log is None else ()
+        unused = ("key_file", "context") if logging.log is None else ()
         reason = f"with {forecast}, whose forecasts are not randomized"
         refuse_without_effect(given, unused, reason)
         if first.outcome_kind is OutcomeKind.BINARY:
-            refuse_without_effect(given, WRITTEN, f"with {forecast}, which predicts probabilities")
+            reason = f"with {forecast}, which predicts probabilities"
+            refuse_without_effect(given, ("levels", "moments"), reason)
     recorder = logging.recorder(forecast, asked["key"], context, asked["levels"])
     if first is not None and not is_drawn:
         asked["key"] = None
