@@ -250,7 +250,7 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
     slopes = summed(slope, starts) - summed(slope, stops)
     constants = summed(1 + slope * low, stops) - summed(slope * low, starts)
     sums = np.cumsum(slopes, axis=-1) * levels + np.cumsum(constants, axis=-1)
-    return np.asarray(np.clip(sums, 0.0, m))
+    return np.clip(sums, 0.0, m)
 
 
 # --- calibration errors, overall and per person
@@ -536,7 +536,7 @@ def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
     count = np.ceil(bdtrik(level, n, p))
     # the inverse may be rounded up beyond the count where the CDF reaches the level
     one_less = np.maximum(count - 1, 0)
-    return np.asarray(np.where(bdtr(one_less, trials, p) >= level, one_less, count))
+    return np.where(bdtr(one_less, trials, p) >= level, one_less, count)
 
 
 def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:

@@ -156,7 +156,7 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     size = 1 << (n - 1).bit_length()
     mass = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
     # absolute errors of the transform are about 1e-15
-    return np.asarray(np.maximum(mass, 0.0))
+    return np.maximum(mass, 0.0)
 
 
 def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = None) -> float:

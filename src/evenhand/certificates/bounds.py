@@ -202,7 +202,7 @@ def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     cell = np.concatenate(blocks)[:n_steps]
     weights = np.broadcast_to(jumps[:n_steps, None] / DRAW_CELLS, cell.shape)
     share = np.bincount(cell.ravel(), weights.ravel(), minlength=LEVELS)
-    return np.asarray(np.minimum(np.cumsum(share), 1.0))
+    return np.minimum(np.cumsum(share), 1.0)
 
 
 # groups of all sizes share the first cells, and evenly spread PITs have one band for both sides

@@ -644,10 +644,10 @@ def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Flo
     size = min(n, most)
     ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
     if count is None:
-        return np.asarray(np.sort(values)[ranks])
+        return np.sort(values)[ranks]
     order = np.argsort(values, kind="stable")
     upto = np.cumsum(count[order])
-    return np.asarray(values[order][np.searchsorted(upto, ranks, side="right")])
+    return values[order][np.searchsorted(upto, ranks, side="right")]
 
 
 def count_events(probability: ArrayLike, event: ArrayLike) -> EventPart:

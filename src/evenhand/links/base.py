@@ -125,15 +125,15 @@ class MeanPITTable:
 
     def mean(self, t: Floats) -> Floats:
         """Return `mu(u)` at negative log odds `t >= 0`."""
-        return np.asarray(self._at(self._mean, t) * self._beyond(t))
+        return self._at(self._mean, t) * self._beyond(t)
 
     def ratio(self, t: Floats) -> Floats:
         """Return `integral_0^u mu / u` at negative log odds `t >= 0`."""
-        return np.asarray(self._at(self._ratio, t) * self._beyond(t))
+        return self._at(self._ratio, t) * self._beyond(t)
 
     def score(self, level: Floats) -> Floats:
         """Return the normal score of `u` at which that of `mu(u)` is `level`, both positive."""
-        return np.asarray(self._scores(np.minimum(level, self._scores.x[-1])))
+        return self._scores(np.minimum(level, self._scores.x[-1]))
 
     @cached_property
     def _scores(self) -> interpolate.CubicSpline:
@@ -419,7 +419,7 @@ class Link(ABC):
         return _mean_pit_table(self).mean(_log_odds(u))
 
     def _mean_pit_integral_lower(self, u: Floats) -> Floats:
-        return np.asarray(u * _mean_pit_table(self).ratio(_log_odds(u)))
+        return u * _mean_pit_table(self).ratio(_log_odds(u))
 
     def averaged_score(self, score: Floats) -> Floats:
         """Map normal scores of the mixture of forecasts over draws to normal scores of the base.
@@ -568,7 +568,7 @@ def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
 def _log_odds(u: Floats) -> Floats:
     """Return `log((1 - u) / u)`, infinity at 0."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(-u) - np.log(u))
+        return np.log1p(-u) - np.log(u)
 
 
 @lru_cache(maxsize=64)

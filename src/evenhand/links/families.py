@@ -119,7 +119,7 @@ class Laplace(Link):
         low = softplus(np.log(d) + log_u + scaled) / kappa
         high = r - np.log1p(np.minimum(rest, 0.0)) / kappa
         h = np.where(rest >= 0, np.minimum(low, r), np.maximum(high, r))
-        return np.asarray(np.subtract(1.0, h, out=h, where=far))
+        return np.subtract(1.0, h, out=h, where=far)
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         log_z = np.log(_normalizer(self.kappa, r)) - np.log(self.kappa)
@@ -128,12 +128,12 @@ class Laplace(Link):
 
 def _normalizer(kappa: float, r: Floats) -> Floats:
     """`D = kappa Z_r = 2 - exp(-kappa r) - exp(-kappa (1 - r))`."""
-    return np.asarray(-np.expm1(-kappa * r) - np.expm1(-kappa * (1 - r)))
+    return -np.expm1(-kappa * r) - np.expm1(-kappa * (1 - r))
 
 
 def _second(x: Floats) -> Floats:
     """Return `x - 1 + exp(-x)`, without cancellation at small x >= 0."""
-    return np.asarray(x * special.gammainc(1, x) - special.gammainc(2, x))
+    return x * special.gammainc(1, x) - special.gammainc(2, x)
 
 
 class Gaussian(Link):
@@ -174,24 +174,22 @@ class Gaussian(Link):
         return -float(np.log(self._rest))
 
     def _log_cdf(self, log_c: Floats, r: Floats) -> Floats:
-        return np.asarray(
-            special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest)
-        )
+        return special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest)
 
     def _log_ppf(self, log_u: Floats, r: Floats) -> Floats:
-        return np.asarray(special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r)))
+        return special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r))
 
     def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         score = np.asarray(self._rest * _score(log_u) + self.rho * _draw_score(r))
-        return np.asarray(special.ndtr(np.negative(score, out=score, where=far)))
+        return special.ndtr(np.negative(score, out=score, where=far))
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         z = _score(log_c)
         t = _draw_score(r)
         # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, expanded so that large scores do not
         # cancel
-        return np.asarray(
-            self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2)
+        return self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (
+            2 * self._rest**2
         )
 
     @property
@@ -200,11 +198,11 @@ class Gaussian(Link):
         return self._rest / float(np.sqrt(1 + self.rho**2))
 
     def _mean_pit_lower(self, u: Floats) -> Floats:
-        return np.asarray(special.ndtr(self._mean_slope * special.ndtri(u)))
+        return special.ndtr(self._mean_slope * special.ndtri(u))
 
     def _mean_pit_integral_lower(self, u: Floats) -> Floats:
         # the derivative of Owen's function T(z, s) is -phi(z) (Phi(s z) - 1/2)
-        return np.asarray(u / 2 - special.owens_t(special.ndtri(u), self._mean_slope))
+        return u / 2 - special.owens_t(special.ndtri(u), self._mean_slope)
 
     def averaged_score(self, score: Floats) -> Floats:
         return np.asarray(score / self._mean_slope)
@@ -289,7 +287,7 @@ class Entropic(Link):
         near = np.where(is_low, np.minimum(s, t), np.minimum(s, self.kappa - t))
         # convert scaled lengths in place: this is called for millions of values
         near /= self.kappa
-        return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
+        return np.subtract(1.0, near, out=near, where=is_low == far)
 
     def _log_mass_of(self, log_u: Floats, r: Floats) -> tuple[Floats, Mask, Floats]:
         """Return the scaled draw, whether H is at most the draw, and log mass of H or of 1 - H."""
@@ -315,7 +313,7 @@ class Entropic(Link):
 
 def _log1m(p: Floats) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(-np.minimum(p, 1.0)))
+        return np.log1p(-np.minimum(p, 1.0))
 
 
 class Profile(NamedTuple):
@@ -440,7 +438,7 @@ class _Table:
         for power in others:
             value *= t
             value += power.take(piece)
-        return np.asarray(value)
+        return value
 
 
 class _Potential:
@@ -496,7 +494,7 @@ class _Potential:
 
     def half_turn(self, near: Floats) -> Floats:
         """Return K(s; s) in the lower half from the distance to the end; 0 to 1/2, increasing."""
-        return np.asarray(near * np.exp(self._turn(near)) / 2)
+        return near * np.exp(self._turn(near)) / 2
 
     def log_mass(self, s: Floats, log_s: Floats) -> Floats:
         """Return the logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
@@ -610,7 +608,7 @@ def _main_term(part: Floats) -> Floats:
 
     Like the price, it is logarithmic at small errors and has a double zero at 1/3.
     """
-    return np.asarray(-np.log(part) - (1 - part))
+    return -np.log(part) - (1 - part)
 
 
 @lru_cache(maxsize=2)

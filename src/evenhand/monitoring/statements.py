@@ -235,7 +235,7 @@ def mean_gap(pit: Cells, r: Floats) -> Floats:
     width = high - low
     parts = (inside - low) ** 2 + (high - inside) ** 2
     spread = np.divide(parts, 2 * width, out=np.zeros_like(parts), where=width > 0)
-    return np.asarray(np.abs(r - inside) + spread)
+    return np.abs(r - inside) + spread
 
 
 def needed(found: Found | None, what: str, remedy: str) -> Found:
@@ -555,7 +555,7 @@ class SeenDraws(Stored):
             self._draws[draw] = None
             if len(self._draws) == 2 * GENERATION:
                 self._draws = dict.fromkeys(islice(self._draws, GENERATION, None))
-        return np.asarray(new)
+        return new
 
     def to_state(self) -> dict[str, Any]:
         """Return the draws as JSON values."""

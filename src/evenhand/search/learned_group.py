@@ -73,7 +73,7 @@ def pattern_basis(pit: Floats | Cells) -> Floats:
     the cell.
     """
     # the part of a cell of the pattern above a PIT is the integral of its CDF
-    return np.asarray((mean_cdfs(as_cells(pit), PATTERN_CELLS) - _MIDDLES) / PATTERN_CELLS)
+    return (mean_cdfs(as_cells(pit), PATTERN_CELLS) - _MIDDLES) / PATTERN_CELLS
 
 
 def waves(pit: Floats | Cells) -> Floats:
@@ -182,7 +182,7 @@ def _integrals(u: Floats, tails: Floats) -> Floats:
     place = np.minimum((u * PATTERN_CELLS).astype(np.intp), PATTERN_CELLS - 1)
     before = np.zeros((3, PATTERN_CELLS + 1))
     before[:, 1:] = np.cumsum(_gauss(_EDGES[:-1], _EDGES[1:], tails), axis=-1)
-    return np.asarray(before[:, place] + _gauss(_EDGES[place], u, tails))
+    return before[:, place] + _gauss(_EDGES[place], u, tails)
 
 
 def _gauss(start: Floats, stop: Floats, tails: Floats) -> Floats:
@@ -193,7 +193,7 @@ def _gauss(start: Floats, stop: Floats, tails: Floats) -> Floats:
     for side in (-1, 1):
         value = np.interp(middle + width * side * _GAUSS, _EDGES, tails)
         total += value, value**2, value**3
-    return np.asarray(total * width / 2)
+    return total * width / 2
 
 
 # --- features as numbers of cuts, for trees and a ridge regression
@@ -306,11 +306,11 @@ class LearnedScore:
     @property
     def unseen(self) -> Floats:
         """Scores of the training rows, from fits without the scored row."""
-        return np.asarray(self.fit.unseen @ wave_weights(self.pattern))
+        return self.fit.unseen @ wave_weights(self.pattern)
 
     def __call__(self, codes: Floats) -> Floats:
         """Return the scores of new rows."""
-        return np.asarray(self.fit.predict(codes) @ wave_weights(self.pattern))
+        return self.fit.predict(codes) @ wave_weights(self.pattern)
 
 
 def learn_fits(codes: Floats, targets: Floats) -> list[Fit]:

@@ -177,7 +177,7 @@ class LevelCells:
         below, above = around[:, :-2], around[:, 2:]
         crosses = (below < self.edges[1:]) & (above > self.edges[:-1])
         widths = np.diff(self.edges)
-        return np.asarray((crosses * (above - below)) @ widths / 2 + NO_GAIN[self.cdfs.dtype])
+        return (crosses * (above - below)) @ widths / 2 + NO_GAIN[self.cdfs.dtype]
 
     def slopes(self, means: Floats) -> Floats:
         """Return the derivative of `errors` with respect to the mean CDF in each cell.
@@ -429,7 +429,7 @@ def _worst_of_each(
     order = order[np.unique(alike[order], return_index=True)[1]]
     order = order[np.lexsort((-errors[order], owner[order]))]
     place = np.arange(order.size) - np.searchsorted(owner[order], owner[order])
-    return np.asarray(order[place < count])
+    return order[place < count]
 
 
 def _ascend(
