@@ -51,7 +51,6 @@ _SINES = np.sin(_FREQUENCIES * _MIDDLES) / _FREQUENCIES
 _INTEGRALS = (
     -np.sqrt(2) * np.diff(np.cos(_FREQUENCIES * _EDGES), axis=-1).T / _FREQUENCIES[:, 0] ** 2
 )
-_LEVEL = np.ones(PATTERN_CELLS)
 _SPREAD = np.where(_MIDDLES < 0.5, 1.0, -1.0)
 
 
@@ -110,7 +109,7 @@ def pattern_of(mean_waves: Floats) -> Floats:
 
 def direction_of(pattern: Floats) -> Direction:
     """Return the direction of a pattern; mixed if it agrees with no direction on 3/4 of levels."""
-    level = float(pattern @ _LEVEL) / PATTERN_CELLS
+    level = float(pattern.sum()) / PATTERN_CELLS
     spread = float(pattern @ _SPREAD) / PATTERN_CELLS
     # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4 = 1/2
     if abs(level) >= max(0.5, abs(spread)):
@@ -293,15 +292,12 @@ class LearnedScore:
     mean, deviation : float
         Mean and standard deviation of the pattern values of the training rows with the best scores
         from fits without these rows.
-    standard_error : float
-        Standard error of the mean.
     """
 
     pattern: Floats
     fit: Fit
     mean: float
     deviation: float
-    standard_error: float
 
     @property
     def unseen(self) -> Floats:
@@ -387,10 +383,11 @@ def best_score(
     """
     found = [score for fit in fits for score in _scores_of(fit, basis, mass)]
     usual = None if before is None else direction_of(before.pattern)
+    root = math.sqrt(group_sizes(mass, basis.shape[0]))
 
     def merit(score: LearnedScore) -> float:
         keeps_direction = usual in (None, direction_of(score.pattern))
-        return score.mean - (1 if keeps_direction else 5) * score.standard_error
+        return score.mean - (1 if keeps_direction else 5) * (score.deviation / root)
 
     return max(found, key=merit)
 
@@ -413,9 +410,8 @@ def _scores_of(fit: Fit, basis: Floats, mass: float) -> list[LearnedScore]:
     values = patterns @ basis.T
     means = (shares * values).sum(axis=-1)
     deviations = np.sqrt((shares * (values - means[:, None]) ** 2).sum(axis=-1))
-    root = math.sqrt(group_sizes(mass, basis.shape[0]))
     return [
-        LearnedScore(pattern, fit, float(mean), float(deviation), float(deviation) / root)
+        LearnedScore(pattern, fit, float(mean), float(deviation))
         for pattern, mean, deviation in zip(patterns, means, deviations, strict=True)
     ]
 
