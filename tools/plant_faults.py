@@ -678,8 +678,8 @@ FAULTS = (
     ),
     Fault(
         "members of a scanned group by their places among the kept rows",
-        "name: held.kept[mask] for name, _, mask in off if name not in members",
-        "name: np.flatnonzero(mask) for name, _, mask in off if name not in members",
+        "{name: held.kept[mask] for name, mask in masks.items()}",
+        "{name: np.flatnonzero(mask) for name, mask in masks.items()}",
         ("test_members.py",),
     ),
     Fault(
