@@ -150,8 +150,9 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(evenhan
     assert refused.complaint() == (
         "error: --key-file has no effect with m, whose forecasts are not randomized; leave it out\n"
     )
-    refused = evenhand(*PREDICT, "--out", "o.csv", "--moments")
-    assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
+    for option in (("--moments",), ("--levels", "0.5")):
+        refused = evenhand(*PREDICT, "--out", "o.csv", *option).complaint()
+        assert f"{option[0]} has no effect with m, which predicts probabilities" in refused
 
 
 @pytest.mark.parametrize("target", ["score", "cost"])

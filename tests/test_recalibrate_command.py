@@ -1,7 +1,5 @@
 """`evenhand recalibrate` of forecasts in columns: maps, their check, and what predict writes."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,58 +72,6 @@ def test_wrong_options_are_refused_in_one_line(evenhand, tables, tmp_path):
         refused = evenhand("recalibrate", tables[0], *options, "--out", tmp_path / "maps")
         assert message in refused.complaint()
     assert not (tmp_path / "maps").exists()
-
-
-COUNTS = ("--forecast", "samples=s,outcome=count")
-
-
-def make_counts(seed, n=600):
-    """Return counts, samples that are spread too little, and events with their probability."""
-    random = np.random.default_rng(seed)
-    mean = random.gamma(2.0, 2.0, n)
-    samples = random.poisson(mean[:, None], (n, 30))
-    ids = [f"p{i}" for i in range(n)]
-    columns = {"id": ids, **{f"s{i}": samples[:, i] for i in range(30)}}
-    probability = 1 - np.exp(-mean / 4)
-    event = (random.uniform(size=n) < probability).astype(int)
-    visits = random.negative_binomial(2, 2 / (2 + mean))
-    return pd.DataFrame(columns | {"p": probability**2, "event": event, "visits": visits})
-
-
-@pytest.fixture
-def counts(tmp_path):
-    make_counts(0).to_csv(tmp_path / "counts.csv", index=False)
-    return tmp_path / "counts.csv"
-
-
-def test_counts_are_recalibrated_and_their_quantiles_stay_whole(evenhand, counts, tmp_path):
-    maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    options = (*COUNTS, "--target", "visits", "--out", str(maps), "--json")
-    done = evenhand("recalibrate", str(counts), *options).done()
-    assert json.loads(done.out)["outcome"] == "count"
-    assert evenhand("predict", str(counts), "--forecast", maps, "--out", out).code == 0
-    written = pd.read_csv(out)
-    assert written["q0.9"].dtype == np.int64
-    # samples of Poisson counts are too narrow for counts that vary more
-    narrow = make_counts(0).filter(regex=r"^s\d").quantile(0.95, axis=1)
-    assert (written["q0.95"] > narrow).mean() > 0.5
-
-
-def test_probabilities_are_recalibrated_and_written_as_probabilities(evenhand, counts, tmp_path):
-    maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    options = ("--forecast", "probability=p", "--target", "event", "--out", str(maps))
-    assert evenhand("recalibrate", str(counts), *options).code == 0
-    serve = ("--forecast", maps, "--id", "id", "--out", str(out))
-    assert evenhand("predict", str(counts), *serve).code == 0
-    written = pd.read_csv(out)
-    assert written.columns.tolist() == ["id", "probability"]
-    table = make_counts(0)
-    # squared probabilities are too small by about 0.2; 600 events have a standard error of 0.02
-    assert abs(written["probability"].mean() - table["event"].mean()) < 0.06
-    assert (
-        f"--levels has no effect with {maps}, which predicts probabilities"
-        in evenhand("predict", str(counts), *serve, "--levels", "0.5").complaint()
-    )
 
 
 def test_kept_columns_are_written_so_that_an_audit_can_follow(evenhand, tables, tmp_path):
