@@ -28,8 +28,7 @@ def ece(values, weights=None):
     """Integrate |P(PIT <= c) - c| exactly; the CDF is constant between the PITs."""
     masses = np.ones(values.size) if weights is None else weights
     total = 0.0
-    edges = np.unique(np.concatenate(([0.0], values, [1.0])))
-    for low, high in pairwise(edges):
+    for low, high in pairwise(np.unique(np.concatenate(([0.0], values, [1.0])))):
         share = masses[values <= low].sum() / masses.sum()
         # of |share - c|, over both sides of the point where c passes the share
         middle = min(max(share, low), high)

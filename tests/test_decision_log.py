@@ -123,8 +123,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log):
 def test_requests_and_ids_of_forecasts_are_unique(log):
     log.run(lambda t: t.add(forecast("a")))
     same_request = Entry("forecast", "other", "request-a")
-    same_id = Entry("forecast", "id-a", "other")
-    for entry in (same_request, same_id):
+    for entry in (same_request, Entry("forecast", "id-a", "other")):
         with pytest.raises(InputError, match="is in the log already"):
             log.run(lambda t, entry=entry: t.add(entry))
     with pytest.raises(InputError, match="is in the log already"):

@@ -72,6 +72,5 @@ def test_shell_lines_of_the_pages_can_run(page):
 def test_paths_exist_and_no_address_is_invented(page):
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"https?://|www\.|\S@\S+\.(com|org|io)\b", text)
-    named = re.findall(r"`((?:src|docs|tests|tools|\.ci|\.github)/[\w./-]*)`", text)
-    for path in named:
+    for path in re.findall(r"`((?:src|docs|tests|tools|\.ci|\.github)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path

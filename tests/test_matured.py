@@ -42,8 +42,7 @@ def test_pits_are_those_of_the_forecaster(name):
     log, r = with_outcomes(one)
     rows = watched(log)
     assert rows.known.all()
-    served = one.served(r)
-    for found, expected in zip(rows.pit, served.pit_interval(one.y), strict=True):
+    for found, expected in zip(rows.pit, one.served(r).pit_interval(one.y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     if one.has_draw:
         np.testing.assert_array_equal(rows.r, r)

@@ -40,8 +40,7 @@ def test_a_planted_dependence_is_estimated():
     # 4 standard errors: an alarm in 1 of 15,000 seeds; the sign is wrong for few people only, those
     # whose coverage is near the level, and they cost less than a tenth of the truth
     pit, X = planted(12_000, np.random.default_rng(0))
-    found = conditional_miscoverage(pit, X, random_state=0)
-    for row in found.itertuples():
+    for row in conditional_miscoverage(pit, X, random_state=0).itertuples():
         error = (row.high - row.low) / (2 * 1.96)
         assert 0.9 * truth(row.level) - 4 * error < row.excess < truth(row.level) + 4 * error
         assert row.low > 0

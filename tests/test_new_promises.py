@@ -276,8 +276,7 @@ def test_equal_weights_below_the_largest_of_the_design_are_thinned():
     outcomes = Outcomes(y, weight=np.ones(3000), largest_weight=10.0)
     forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
     proof = certify(forecast, y=outcomes, random_state=0)
-    audited = audit(forecast, y=outcomes, random_state=0).certificate
-    for found in (proof, audited):
+    for found in (proof, audit(forecast, y=outcomes, random_state=0).certificate):
         assert 200 < found.n_samples < 400
     whole = Outcomes(y, weight=np.full(3000, 10.0), largest_weight=10)
     assert certify(forecast, y=whole, random_state=0).n_samples == 3000

@@ -293,8 +293,7 @@ def test_the_check_reports_help_where_something_was_planted():
     assert check.loc["everyone":"young club", "verdict"].tolist() == ["helps"] * 4
     assert (check["low"] <= check["gain"]).all()
     assert (check["gain"] <= check["high"]).all()
-    masks = masks_of(table)
-    for name, mask in zip(RULES, masks.T, strict=True):
+    for name, mask in zip(RULES, masks_of(table).T, strict=True):
         pit = special.ndtr(y[mask])
         assert check.loc[name, "n"] == mask.sum()
         assert check.loc[name, "error_before"] == pytest.approx(calibration_error(pit), abs=1e-9)

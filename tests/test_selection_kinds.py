@@ -311,8 +311,7 @@ def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty():
             alternative=False,
             random_state=rng,
         )
-        link = found.certificate.link
-        broken += link.group_error(mass) - 0.001 > found.group_error
+        broken += found.certificate.link.group_error(mass) - 0.001 > found.group_error
     assert broken <= most_failures(n_sets, false_alarm=1e-4)
 
 

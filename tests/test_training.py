@@ -259,8 +259,7 @@ def replayed(names, *, first_stops=False):
 def test_a_stack_trains_each_network_as_if_it_were_alone():
     together = replayed([0, 1, 2])
     for network in range(3):
-        alone = replayed([network])
-        for whole, part in zip(together, alone, strict=True):
+        for whole, part in zip(together, replayed([network]), strict=True):
             torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-9, atol=1e-12)
 
 
