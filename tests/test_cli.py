@@ -342,7 +342,7 @@ OPTIONS = [
     ("fit --target lost", "people.csv", "'lost'", "'loss'?"),
     ("fit --out {place}/key", "key", "folder"),
     ("predict --id person", "people.csv", "'person'"),
-    ("predict --levels 5,95", "--levels", "'5,95'", "0.9, not 90"),
+    ("predict --levels 5,95", "--levels", "[5.0, 95.0]", "0.9, not 90"),
     ("predict --key-file {folder}/none", "none", "key file"),
     ("predict --key-file {place}/short", "got 15", "16", "secrets"),
     ("predict --context \udcff", "--context"),

@@ -240,6 +240,15 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
+def check_levels(levels: Sequence[Any]) -> tuple[float, ...]:
+    """Return levels of quantiles as floats, which increase strictly between 0 and 1."""
+    found = tuple(map(as_number, levels))
+    if not found or not found[0] > 0 or not found[-1] < 1 or sorted(set(found)) != list(found):
+        rule = "be increasing and strictly between 0 and 1"
+        raise bad_input("levels", rule, short(list(levels)), "give fractions: 0.9, not 90")
+    return found
+
+
 def check_masses(masses: ArrayLike) -> Floats:
     """Return group sizes as an array of shares, each above 0 and at most 1."""
     shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))

@@ -13,7 +13,7 @@ import typer
 
 from evenhand._format import count
 from evenhand._kinds import OutcomeKind
-from evenhand._validate import InputError, bad_input, short
+from evenhand._validate import InputError, bad_input, check_levels, short
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
 from evenhand.cli.options import Large, with_options
 from evenhand.cli.output import inform, show
@@ -254,19 +254,14 @@ def predict(
         show(json.dumps(_written(done, out) | logged, indent=2))
 
 
-def parse_levels(listed: str) -> list[float]:
-    """Return the levels of an option: increasing fractions."""
+def parse_levels(listed: str) -> tuple[float, ...]:
+    """Return the levels of an option."""
     names = listed_names("--levels", listed)
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
         raise bad_input("levels", "be comma-separated numbers", short(listed)) from error
-    # increasing, because columns are written in this order
-    if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
-        remedy = "give a fraction: 0.9, not 90"
-        rule = "be increasing and strictly between 0 and 1"
-        raise bad_input("levels", rule, short(listed), remedy)
-    return levels
+    return check_levels(levels)
 
 
 def _inform(

@@ -22,7 +22,6 @@ from evenhand._validate import (
     Floats,
     InputError,
     bad_input,
-    check_fraction,
     did_you_mean,
     is_container,
 )
@@ -554,14 +553,6 @@ def _named(link: Link | None) -> dict[str, Any]:
     if link is None:
         return {"link": None, "alpha": None}
     return {"link": link.name, "alpha": float(link.alpha)}
-
-
-def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    """Return levels of quantiles, which increase strictly between 0 and 1."""
-    checked = tuple(check_fraction(f"levels[{i}]", level) for i, level in enumerate(levels))
-    if not checked or list(checked) != sorted(set(checked)):
-        raise bad_input("levels", "be increasing fractions, at least one", list(levels))
-    return checked
 
 
 def _finite(values: Floats) -> list[float | None]:

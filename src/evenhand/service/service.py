@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Self
 
 from evenhand._format import one_line
-from evenhand._validate import AnyPath, InputError, bad_input, check_choice
+from evenhand._validate import AnyPath, InputError, bad_input, check_choice, check_levels
 from evenhand.draws import KeyedDraws, check_person, id_text
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import Naming, open_context, versions
@@ -18,7 +18,6 @@ from evenhand.service.features import (
     Features,
     Forecasting,
     RowReader,
-    check_levels,
     loaded,
     unseen_values,
 )
