@@ -376,12 +376,10 @@ class Distribution(ABC):
 
     # --- both tails
 
-    def _side(
-        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
-    ) -> Floats:
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
         """Return the probability on one side of outcomes, or its logarithm."""
         tail = self.tail(y, left=left)
-        return tail.on(upper=upper) if is_log else tail.plain(upper=upper)
+        return tail.on(upper=upper) if log else tail.plain(upper=upper)
 
     def cdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`P(Y <= y)`, or `P(Y < y)` if `left`."""
@@ -393,11 +391,11 @@ class Distribution(ABC):
 
     def logcdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`log P(Y <= y)`, or `log P(Y < y)` if `left`."""
-        return self._side(y, upper=False, left=left, is_log=True)
+        return self._side(y, upper=False, left=left, log=True)
 
     def logsf(self, y: ArrayLike, *, left: bool = False) -> Floats:
         """`log P(Y > y)`, or `log P(Y >= y)` if `left`."""
-        return self._side(y, upper=True, left=left, is_log=True)
+        return self._side(y, upper=True, left=left, log=True)
 
     def log_mass(self, y: ArrayLike) -> Floats:
         """`log P(Y = y)`, `-inf` where there is no atom; exact in both tails."""

@@ -75,11 +75,9 @@ class Normal(Distribution, loc=0, scale=0):
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return Tail.at_score(self._score(y))
 
-    def _side(
-        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
-    ) -> Floats:
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
         score = -self._score(y) if upper else self._score(y)
-        return special.log_ndtr(score) if is_log else special.ndtr(score)
+        return special.log_ndtr(score) if log else special.ndtr(score)
 
     def point(self, tail: Tail) -> Floats:
         score = special.ndtri_exp(tail.log)
@@ -1094,10 +1092,8 @@ class Categorical(Distribution, support=1, probabilities=1):
             nearer = Tail.smaller(*(np.log(sums) for sums in self._sums))
         return tuple(nearer.on(upper=upper) for upper in (False, True))
 
-    def _side(
-        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
-    ) -> Floats:
-        sums = self._logs if is_log else self._sums
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
+        sums = self._logs if log else self._sums
         found = entries(sums[upper], self._position(y, left=left))
         return np.where(np.isnan(y), np.nan, found)
 

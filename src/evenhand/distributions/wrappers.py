@@ -438,17 +438,15 @@ class Hurdle(Distribution, chance=0, positive=0, at=None, end=None):
         with np.errstate(divide="ignore"):
             return np.log(self.chance), np.log1p(-self.chance)
 
-    def _side(
-        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
-    ) -> Floats:
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
         point, (atom, rest) = np.asarray(y), self._logs
-        part = rest + self.positive._side(y, upper=upper, is_log=True)
+        part = rest + self.positive._side(y, upper=upper, log=True)
         is_up_to = point > self.at if left else point >= self.at
         has_atom = is_up_to ^ upper
         # nothing is beyond the atom: links would turn a part of 1e-13 there into one of 1e-2
         alone = part - np.inf if upper == (self.end == "high") else part
         found = np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), alone)
-        return found if is_log else np.exp(found)
+        return found if log else np.exp(found)
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return Tail.smaller(self.logcdf(y, left=left), self.logsf(y, left=left))
@@ -594,11 +592,9 @@ class Mapped(Distribution):
         """Return the probabilities on one side to which smaller tails of the base are mapped."""
         return self.forward(tail).plain(upper=upper)
 
-    def _side(
-        self, y: ArrayLike, *, upper: bool, left: bool = False, is_log: bool = False
-    ) -> Floats:
-        if is_log:
-            return super()._side(y, upper=upper, left=left, is_log=True)
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
+        if log:
+            return super()._side(y, upper=upper, left=left, log=True)
         return self._mapped(self.base.tail(y, left=left).near(), upper=upper)
 
 

@@ -47,6 +47,9 @@ from evenhand.forecasters.base import Family, Forecaster, State, Training, allow
 from evenhand.forecasters.samples import clearly_best
 from evenhand.tables import as_pandas, row_blocks, take_rows, unreported
 
+Learned = dict[str, Any]
+"""What is learned beside a model: arrays, and the distribution and spread of residuals."""
+
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
 
@@ -206,14 +209,14 @@ def fit_classifier(estimator: Any, rows: Training) -> Any:
     return fitted(estimator, replace(rows, y=labels))
 
 
-def learn_classes(model: Any, estimator: Any, rows: Training | None) -> dict[str, Any]:
+def learn_classes(model: Any, estimator: Any, rows: Training | None) -> Learned:
     """Return the numbers of the classes in the order of the columns of `predict_proba`."""
     if rows is None or is_fitted(estimator):
         return classes_of(model, None if rows is None else rows.y)
     return {"classes": check_classes(rows.y)}
 
 
-def classes_of(model: Any, y: Floats | None) -> dict[str, Any]:
+def classes_of(model: Any, y: Floats | None) -> Learned:
     """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ...
 
     If outcomes are 0 and 1, the second one of two classes is the event, whatever its name.
@@ -358,7 +361,7 @@ POISSON_LOSSES = ("poisson", "count:poisson", "Poisson")
 """Names of the Poisson loss in scikit-learn, LightGBM, XGBoost and CatBoost."""
 
 
-def learn_counts(model: Any, estimator: Any, rows: Training | None) -> dict[str, Any]:
+def learn_counts(model: Any, estimator: Any, rows: Training | None) -> Learned:
     """Estimate the dispersion around means that are predicted by models without the row.
 
     It includes the uncertainty of the model. A fitted model has not seen the rows. Without rows it

@@ -39,6 +39,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import conversions
 from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
+from evenhand.forecasters.conversions import Learned
 from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
@@ -320,7 +321,7 @@ LEAST_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 linear model predicts values far below the bound where outcomes are merely small."""
 
 
-def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
+def learn_residuals(model: Any, estimator: Any, rows: Training) -> Learned:
     """Estimate the distribution of held-out residuals, and their spread.
 
     The residuals are those of models fitted on a share `(cv - 1) / cv` of the rows; the final model
@@ -345,7 +346,7 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
         loc = conversions.predictions(model, rows.X)
     else:
         loc, folds = conversions.cross_fitted(estimator, rows)
-    learned: dict[str, Any] = {}
+    learned: Learned = {}
     if rows.predicted_support is not None:
         support = _support_of_predictions(rows.predicted_support, loc, rows)
         fields = [support.low, support.high, support.bend, support.edge]
@@ -405,10 +406,6 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
     edges = np.quantile(distance, LEAST_SHARES)
     supports = [replace(support, edge=float(edge)) for edge in edges]
     return clearly_best(supports, size, rows.weights)
-
-
-Learned = dict[str, Any]
-"""What is learned beside a model: arrays, and the distribution and spread of residuals."""
 
 
 @dataclass(frozen=True)
