@@ -64,7 +64,7 @@ from evenhand.forecasters.kinds import (
 from evenhand.forecasters.networks import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
-from evenhand.tables import TableEncoder, take_rows, unreported
+from evenhand.tables import TableEncoder, unreported
 
 # --- default models for tables of any kind
 
@@ -488,7 +488,8 @@ class RandomizedRegressor(WrappingForecaster):
             self._fit_base(estimator, rows)
         else:
             self._fit_on_support(estimator, rows)
-        refuse_binary(check_after_fit(self._base, rows.X, rows.y, self.support, kind))
+        check_after_fit(self._base.outcome_kind, rows.y, self.support, kind)
+        refuse_binary(self._base.outcome_kind)
         return self
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
@@ -871,7 +872,7 @@ class HurdleRegressor(Forecaster):
         if self.regressor_.support_ is not None:
             # no outcome of this part is at the bound, so that nothing has to be moved off it
             self.regressor_.support_ = replace(self.regressor_.support_, edge=0.0)
-        kind = self.regressor_.base_forecast(take_rows(part.X, [0])).outcome_kind
+        kind = self.regressor_._base.outcome_kind
         if kind is not OutcomeKind.CONTINUOUS:
             rule = "predict continuous distributions of the outcomes away from the atom"
             raise bad_input("regressor", rule, f"forecasts of the kind {str(kind)!r}")

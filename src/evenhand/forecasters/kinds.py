@@ -455,12 +455,16 @@ class Base:
     unseen_pit : ndarray of shape (n,), optional
         After a fit, PITs of the training rows by a model that has not seen them, where `fit` has
         computed them.
+    outcome_kind : OutcomeKind, optional
+        After a fit, kind of outcome that the model predicts.
     """
 
     kind: str
     estimator: Any
     learned: Learned = field(default_factory=dict)
-    unseen_pit: Floats | None = field(default=None, compare=False)  # not stored
+    # not stored
+    unseen_pit: Floats | None = field(default=None, compare=False)
+    outcome_kind: OutcomeKind | None = field(default=None, compare=False)
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training, kind: str | None = None) -> Self:
@@ -472,7 +476,7 @@ class Base:
         learned = own.learn(model, estimator, rows)
         base = cls(own.name, model, learned, learned.pop("unseen_pit", None))
         # refuse output that cannot be used now, not at the first forecast
-        base.distribution(take_rows(rows.X, [0]))
+        base.outcome_kind = base.distribution(take_rows(rows.X, [0])).outcome_kind
         return base
 
     @classmethod
@@ -765,19 +769,16 @@ def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeK
 
 
 def check_after_fit(
-    base: Base, rows: Any, outcomes: Floats, support: Any, before: OutcomeKind | None
-) -> OutcomeKind:
-    """Return the kind of outcome that a fitted model predicts, checked if it was not known."""
-    if before is not None:
-        return before
-    kind = base.distribution(take_rows(rows, [0])).outcome_kind
-    check_support_of(kind, support)
-    if kind is OutcomeKind.CONTINUOUS:
-        check_outcomes(outcomes)
-    return kind
+    kind: OutcomeKind | None, outcomes: Floats, support: Any, before: OutcomeKind | None
+) -> None:
+    """Check outcomes against the kind that a fitted model predicts, if it was not known before."""
+    if before is None:
+        check_support_of(kind, support)
+        if kind is OutcomeKind.CONTINUOUS:
+            check_outcomes(outcomes)
 
 
-def check_support_of(kind: OutcomeKind, support: Any) -> None:
+def check_support_of(kind: OutcomeKind | None, support: Any) -> None:
     """Raise InputError if bounds are given for outcomes with atoms."""
     if support is not None and kind is not OutcomeKind.CONTINUOUS:
         is_count = kind is OutcomeKind.COUNT

@@ -765,7 +765,7 @@ class RecalibratedRegressor(WrappingForecaster):
             warn_of_small_groups(self._groups.members(table))
         rows = self._fit_on_support(estimator, rows)
         with checked():
-            check_after_fit(self._base, table, outcomes, self.support, form)
+            check_after_fit(self._base.outcome_kind, outcomes, self.support, form)
         with outcomes_checked():
             held_out, own = self._held_out(rows, seen)
         masks = training_masks(self._groups, self.by, sample_weight)
