@@ -383,8 +383,8 @@ def audit_parts(
     -------
     Audit
         Scores computed from PITs, named groups, the certificate with its bounds in `worst_groups`,
-        calibration curve and histogram use all rows. Everything else uses the random sample, as the
-        notes report.
+        histogram and calibration curve, except that of events, use all rows. Everything else uses
+        the random sample, as the notes report.
 
     Raises
     ------
