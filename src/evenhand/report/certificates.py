@@ -302,37 +302,31 @@ def worth_sentence(found: Selection) -> str:
     if found.is_worth_it:
         return ""
     scores = found.comparison.set_index("forecaster")["log_score"].map(log_score)
-    ignorant = scores["without features"]
+    most, score = found.target.most, scores["randomized"]
+    where = {
+        "goal": f"at {points_in_full(most)} points",
+        "max_wider": f"at intervals {in_full(most)} wider",
+        "max_price": f"at a price of {most:g} nats",
+    }[found.target.given]
+    remedy = "Allow a larger error or use more rows."
     # a NaN, of a price that is not known, compares as False
     if found.lost_without_features - found.price > 0:
-        base = scores["recalibrated" if _is_recalibrated(found) else "as it is"]
-        return (
-            "NOT WORTH IT: even without a draw, the forecast is worse than one that ignores every"
-            f" feature (log score {base}; {ignorant} without features). Improve the model first."
-        )
-    remedy = "Allow a larger error or use more rows."
-    if found.worthy_error is not None:
+        where, remedy = "even without a draw", "Improve the model first."
+        score = scores["recalibrated" if _is_recalibrated(found) else "as it is"]
+    elif found.worthy_error is not None:
         # rounded up, with half a point for the noise of prices
         error = math.ceil(100 * found.worthy_error + 0.5) / 100
         remedy = "No group error below 0.5 would be worth its price: improve the model first."
         if error < 0.5:
             remedy = f"The smallest group error that is worth its price is about {error:g}."
     return (
-        f"NOT WORTH IT: {_goal(found)}, the forecast is worse than one that ignores every"
-        f" feature (log score {scores['randomized']}; {ignorant} without features). {remedy}"
+        f"NOT WORTH IT: {where}, the forecast is worse than one that ignores every feature (log"
+        f" score {score}; {scores['without features']} without features). {remedy}"
     )
 
 
 def _is_recalibrated(found: Selection) -> bool:
     return bool(getattr(found.model, "recalibrate", False))
-
-
-def _goal(found: Selection) -> str:
-    if found.goal is not None:
-        return f"at {points_in_full(found.goal)} points"
-    if found.target.max_wider is not None:
-        return f"at intervals {in_full(found.target.max_wider)} wider"
-    return f"at a price of {found.target.max_price:g} nats"
 
 
 def _decision(found: Selection) -> str:

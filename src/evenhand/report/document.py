@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evenhand._escape import printable, short, visible
@@ -202,9 +203,7 @@ def document_html(document: Document) -> str:
 @cache
 def _own_file(name: str) -> str:
     """Return the text of a file that goes into every page."""
-    loader = _environment().loader
-    assert loader is not None
-    return loader.get_source(_environment(), name)[0]
+    return files("evenhand.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @cache
@@ -246,11 +245,7 @@ def _with_code(text: object) -> Any:
     """Escape a text, and mark what stands between backticks as code."""
     from markupsafe import Markup, escape
 
-    parts = CODE.split(printable(text))
-    marked = (
-        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
-    )
-    return Markup("").join(marked)
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))
 
 
 def _order(order: float | None) -> str:
