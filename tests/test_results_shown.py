@@ -129,8 +129,8 @@ GIVEN = {
 
 
 def header(page):
-    """Return the description of a page, in its order."""
-    listed = page.partition('id="provenance"')[2].partition("</dl>")[0]
+    """Return the description of a page, and where it comes from."""
+    listed = page.partition('id="provenance"')[2].partition("</details>")[0]
     pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
     return {html.unescape(name): html.unescape(value) for name, value in pairs}
 
@@ -145,17 +145,18 @@ def test_an_audit_keeps_its_description_in_json_and_on_the_page():
     assert found.about == GIVEN
     assert list(json.loads(found.to_json())["about"].items()) == list(GIVEN.items())
     shown = header(found.to_html())
-    day = date.fromisoformat(shown.pop("Date of the audit"))
+    day = date.fromisoformat(shown.pop("Date"))
     assert abs(datetime.now(UTC).date() - day) <= timedelta(days=1)
     assert shown.pop("Unit of dose") == GIVEN["unit"]
-    assert shown == {key: text for key, text in GIVEN.items() if key != "unit"}
+    assert shown.items() >= {key: text for key, text in GIVEN.items() if key != "unit"}.items()
 
 
 def test_no_key_hides_the_date_or_another_key():
     given = {"date": "1999-01-01", "Date": "1998", "Population": "A", "population": "B"}
-    shown = header(audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html())
-    assert shown.pop("Date of the audit").startswith("20")
-    assert shown == given
+    page = audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html()
+    description, found = page.partition('id="provenance"')[2].split("</dl>")[:2]
+    assert re.search("<dt>Date</dt><dd>20", found)
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", description) == list(given.items())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from evenhand._format import (
     percent,
     points,
     points_in_full,
-    whole,
 )
 from evenhand._table import (
     SCREEN,
@@ -48,6 +47,7 @@ from evenhand.report.document import (
     embedded,
     headed,
     section,
+    source_facts,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
@@ -95,7 +95,10 @@ def audit_document(rows: AuditRows) -> Document:
     if chart is not None:
         unit = Paragraph(f"Error: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
         picture = Section(chart.title, [replace(chart, title=""), unit])
-    folds = [*_groups(rows, first, others), *_folds(slots, rows, kind), _provenance(rows)]
+    folds = [*_groups(rows, first, others), *_folds(slots, rows, kind)]
+    sources = about_facts(rows.about, rows.target), source_facts(rows.provenance)
+    hint = "data, model, command"
+    folds.append(section("provenance", "Where this comes from", hint, *sources))
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
@@ -269,34 +272,6 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     if slots.next[1:]:
         parts += [Paragraph("To prove more", "heading"), *_steps(slots.next[1:])]
     return section("proof", title, hint, *parts)
-
-
-def _provenance(rows: AuditRows) -> Section:
-    """Show what is needed to repeat an audit, and its description."""
-    known = rows.provenance
-    model, source = known.get("model") or {}, known.get("data") or {}
-    packages = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
-    packages |= known.get("packages") or {}
-    versions = [f"{name} {version}" for name, version in packages.items() if version]
-    n, n_parts = source.get("n_rows"), source.get("n_parts")
-    in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
-    seed = known.get("random_state")
-    facts = {
-        "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
-        "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
-        # the hash stored in a model folder, which matches a report with its model
-        "Hash of the model": model.get("sha256"),
-        "Data": source.get("name"),
-        "Rows": None if n is None else f"{whole(n)}{in_parts if n_parts else ''}",
-        "Hash of the data": source.get("sha256"),
-        "Hash of the values": known.get("values_sha256"),
-        "Draws": known.get("draws"),
-        "Seed": str("not set: bootstrap and simulations vary" if seed is None else seed),
-        "Software": ", ".join(versions) or None,
-        "Layout": rows.schema,
-    }
-    shown = [about_facts(rows.about, known, rows.target), Facts(facts)] if known else []
-    return section("provenance", "Where this comes from", "data, model, command", *shown)
 
 
 # --- short text of an audit: verdict, worst case, other cases, what was not tested, next step

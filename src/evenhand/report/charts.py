@@ -24,7 +24,7 @@ from evenhand._format import (
 from evenhand.report import tables
 from evenhand.report.kinds import Kind, one_line
 from evenhand.report.slots import capitalized, name_of
-from evenhand.results import AuditRows, Finding
+from evenhand.results import AuditRows, CurvePoint, Finding, Reliability
 
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
 OUTCOMES_TITLE = "Share of outcomes"
@@ -516,18 +516,15 @@ def survival_chart(rows: AuditRows) -> Chart | None:
 
 def calibration_chart(rows: AuditRows, *, of_rates: bool) -> Chart | None:
     """Draw observed shares, or rates of an event, by predicted probability; None if unknown."""
-    places = [
-        (one.probability, one.rate, one) if of_rates else (one.level, one.observed, one)
-        for one in rows.calibration
-    ]
-    curve = [(x, y, one.low, one.high) for x, y, one in places if x is not None and y is not None]
+    of_x, of_y = ("probability", "rate") if of_rates else ("level", "observed")
+
+    def places(found: Iterable[CurvePoint | Reliability]) -> list[tuple[float, float, Any, Any]]:
+        each = ((getattr(one, of_x), getattr(one, of_y), one.low, one.high) for one in found)
+        return [one for one in each if is_known(one[0]) and is_known(one[1])]
+
     # of events, bins of people are marked; the curve is isotonic
     bins = [one for one in rows.reliability if one.group == rows.reliability[0].group]
-    seen = [
-        (one.probability, one.rate, one.low, one.high)
-        for one in bins
-        if of_rates and one.probability is not None and one.rate is not None
-    ]
+    curve, seen = places(rows.calibration), places(bins if of_rates else ())
     if not (seen or curve):
         return None
     show = percent if of_rates else in_full

@@ -26,7 +26,6 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.document import (
     Bullets,
     Document,
-    Facts,
     Paragraph,
     Part,
     about_facts,
@@ -35,6 +34,7 @@ from evenhand.report.document import (
     embedded,
     section,
     short_text,
+    source_facts,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
 from evenhand.results import Change, ComparedGroup, ComparisonRows
@@ -278,14 +278,16 @@ def comparison_document(rows: ComparisonRows) -> Document:
     first = found.table(found.groups[:FIRST], note=note, **options)
     table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
     hint = "what was left out or done otherwise"
-    about = about_facts(rows.about, rows.provenance["after"])
+    sources: list[Part | None] = [about_facts(rows.about)]
+    for name, known in rows.provenance.items():
+        sources += [Paragraph(name.capitalize(), "heading"), source_facts(known)]
     sections = [
         section("groups", "Groups", "", first),
         section("others", "The other groups", "smaller changes", table if others else None),
         section("scores", "Scores", "of all rows", *_scores(rows)),
         section("how", "How changes are judged", "intervals of changes", Paragraph(how)),
         section("notes", "Notes", hint, Bullets.of(rows.notes)),
-        section("provenance", "Where this comes from", "both audits", about, _sources(rows)),
+        section("provenance", "Where this comes from", "both audits", *sources),
     ]
     return Document(
         title=f"Comparison of {before} and {after}",
@@ -295,19 +297,6 @@ def comparison_document(rows: ComparisonRows) -> Document:
         sections=sections,
         data=embedded(rows.to_dict()),
     )
-
-
-def _sources(rows: ComparisonRows) -> Facts:
-    """Return which audits were compared."""
-    facts: dict[str, str | None] = {}
-    for key, audit in rows.provenance.items():
-        facts |= {
-            f"Date {key}": audit.get("date"),
-            f"Command {key}": audit.get("command"),
-            f"Hash of the model {key}": audit.get("model", {}).get("sha256"),
-            f"Version {key}": audit.get("evenhand"),
-        }
-    return Facts(facts | {"Schema": rows.schema})
 
 
 def _scores(rows: ComparisonRows) -> list[Part]:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evenhand._escape import printable, short, visible
+from evenhand._format import whole
 from evenhand._table import SCREEN, Table, Value, line_width, lines_within, wrapped
 from evenhand.report.charts import Chart, digits, frame_of
 from evenhand.results import plain
@@ -169,19 +170,43 @@ class Document:
     data: str = ""
 
 
-# --- description of an audit for its readers: date, population, period, author and purpose
+# --- where an audit comes from
 
 NAME = 60
 """Most characters of the name of the outcome."""
 
 
-def about_facts(
-    about: Mapping[str, str], provenance: Mapping[str, Any], target: str | None = None
-) -> Facts:
-    """Return the date of an audit and its description, with the keys as they were given."""
+def about_facts(about: Mapping[str, str], target: str | None = None) -> Facts | None:
+    """Return the description of an audit, with the keys as they were given; None without one."""
     unit = f"Unit of {short(target or 'the outcome', NAME)}"
     described = {unit if key == "unit" else key: text for key, text in about.items()}
-    return Facts({"Date of the audit": provenance.get("date")} | described)
+    return Facts(described) if described else None
+
+
+def source_facts(known: Mapping[str, Any]) -> Facts | None:
+    """Return what is needed to repeat an audit, from its provenance; None if nothing is known."""
+    model, source = known.get("model") or {}, known.get("data") or {}
+    packages = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    packages |= known.get("packages") or {}
+    versions = [f"{name} {version}" for name, version in packages.items() if version]
+    n, n_parts = source.get("n_rows"), source.get("n_parts")
+    in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
+    seed = known.get("random_state")
+    facts = {
+        "Date": known.get("date"),
+        "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
+        "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
+        # the hash stored in a model folder, which matches a report with its model
+        "Hash of the model": model.get("sha256"),
+        "Data": source.get("name"),
+        "Rows": None if n is None else f"{whole(n)}{in_parts if n_parts else ''}",
+        "Hash of the data": source.get("sha256"),
+        "Hash of the values": known.get("values_sha256"),
+        "Draws": known.get("draws"),
+        "Seed": str("not set: bootstrap and simulations vary" if seed is None else seed),
+        "Software": ", ".join(versions) or None,
+    }
+    return Facts(facts) if known else None
 
 
 # --- rendering as a page

@@ -450,11 +450,7 @@ def evidence_chart(watched: Watched) -> Chart | None:
     """Draw the evidence of each part by period with the threshold; None without a period."""
     dates: Sequence[str] = watched.values["dates"]
     days = list(map(_day, dates))
-    curves = []
-    for part, style in MARKS.items():
-        names, paths = watched.paths(part)
-        if (paths > NEVER).any():
-            curves.append(_curve(names, paths, style, days, dates))
+    curves = [curve for part in MARKS if (curve := _curve(watched, part, days))]
     if not curves:
         return None
     note = "A line that reaches the dashed line raises an alarm."
@@ -488,15 +484,12 @@ def evidence_chart(watched: Watched) -> Chart | None:
     )
 
 
-def _curve(
-    names: Sequence[str | None],
-    paths: Floats,
-    style: tuple[str, Color, Shape],
-    days: Sequence[float],
-    dates: Sequence[str],
-) -> Points:
-    """Return the most evidence of a part by period, with evenly spaced marks."""
-    label, color, shape = style
+def _curve(watched: Watched, part: str, days: Sequence[float]) -> Points | None:
+    """Return the most evidence of a part by period, with evenly spaced marks; None without any."""
+    names, paths = watched.paths(part)
+    if not (paths > NEVER).any():
+        return None
+    (label, color, shape), dates = MARKS[part], watched.values["dates"]
     leading, most = paths.argmax(axis=0), paths.max(axis=0)
     known = np.flatnonzero(most > NEVER)
     marks = []
