@@ -257,6 +257,10 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     )
     # every interval of a yes or no that is not a single value covers everything
     plain = () if kind.has_rates else rows.plain_intervals
+    asked = [
+        Sentence(f"{'yes' if one.answered else 'no'}, {one.why}.", f"{capitalized(one.question)}? ")
+        for one in proof.questions
+    ]
     shown = [
         Bullets.of(texts),
         tables.every_group(proof.every_group) if rows.bound else None,
@@ -264,7 +268,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
         tables.event_bounds(proof.events or ()),
         tables.unions(proof.unions["cells"] if proof.unions else ()),
         tables.named_bounds(proof.groups),
-        tables.questions(proof.questions),
+        Bullets(asked, "Questions"),
         Bullets.of(proof.assumptions, "Assumed"),
         Bullets.of(proof.not_covered, "Not covered"),
     ]

@@ -515,8 +515,7 @@ UNNAMED = "Groups that nobody named: {}."
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = rows.family.min_size if rows.scan else None
-    of_few = f"under {least:,} rows" if least is not None else "that were not examined"
+    of_few = f"under {rows.family.min_size:,} rows" if rows.scan else "that were not examined"
     yield f"Groups {of_few}."
     yield "Later changes."
     if kind.horizon:

@@ -39,7 +39,6 @@ from evenhand.results import (
     NamedBound,
     PlainInterval,
     ProbabilityScores,
-    Question,
     Reliability,
     Score,
     Survival,
@@ -412,13 +411,3 @@ def unions(cells_of: Iterable[UnionCell]) -> Table | None:
         ),
     }
     return of("Bounds for unions of groups", sorted(cells_of, key=worst), cells)
-
-
-def questions(found: Iterable[Question]) -> Table | None:
-    """Return the questions that these rows can answer or not."""
-    cells: Cells[Question] = {
-        Column("Question"): lambda one: f"{one.question[:1].upper()}{one.question[1:]}?",
-        Column("Can be answered"): lambda one: "yes" if one.answered else "no",
-        Column("Why"): lambda one: one.why or UNKNOWN,
-    }
-    return of("Questions", found, cells)
