@@ -300,7 +300,7 @@ def groups_of(rows: AuditRows) -> dict[str, tuple[Finding, Estimates]]:
     return found
 
 
-def scores_of(rows: AuditRows) -> dict[str, tuple[str | None, Interval]]:
+def known_scores(rows: AuditRows) -> dict[str, tuple[str | None, Interval]]:
     """Return units and values of known scores, and of certified bounds for every group."""
     found = {one.measure: (one.unit, Interval(one.value, one.low, one.high)) for one in rows.scores}
     for name in SUPERSEDED:
@@ -570,7 +570,7 @@ def _compared(
             " be compared; audit forecasts of one kind, of times up to one horizon"
         )
     before, after = groups_of(one), groups_of(other)
-    scores, others = scores_of(one), scores_of(other)
+    scores, others = known_scores(one), known_scores(other)
     shared = [name for name in before if name in after]
     notes = [UNPAIRED if sides is None else UNPAIRED_TIMES]
     changes, of_scores = None, dict[str, Interval]()

@@ -117,18 +117,6 @@ Simulate = Callable[[np.random.Generator], Cells]
 """Function of a random generator that returns PITs of the same rows under their forecasts."""
 
 
-def events_of(forecast: Forecast, outcomes: Floats) -> Events | None:
-    """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
-
-    None for outcomes of other kinds.
-    """
-    if forecast.outcome_kind not in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
-        return None
-    is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-    happened = outcomes if is_binary else forecast.is_off_atom(outcomes).astype(np.float64)
-    return Events(happened, event_probability(forecast))
-
-
 @dataclass(frozen=True, eq=False)
 class RowCells:
     """Cells of the audited rows, and what an audit stores of the forecasts behind them.
@@ -531,9 +519,14 @@ class RowReader:
                 people = np.arange(len(forecast))
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
-        positive, off = None, np.empty(0, np.intp)
-        if self.kind is OutcomeKind.HURDLE:
-            off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
+        # the event of a hurdle is an outcome off its atom, where its continuous part is read
+        events, positive, off = None, None, np.empty(0, np.intp)
+        if self.kind is OutcomeKind.BINARY:
+            events = Events(outcomes.value, event_probability(forecast))
+        elif self.kind is OutcomeKind.HURDLE:
+            is_off = forecast.is_off_atom(outcomes.value)
+            off = np.flatnonzero(is_off)
+            events = Events(is_off.astype(np.float64), event_probability(forecast))
         # there may be no outcome but the atom
         if off.size:
             part = forecast.positive_part()[off]
@@ -553,7 +546,7 @@ class RowReader:
         return replace(
             found,
             kind=self.kind,
-            events=events_of(forecast, outcomes.value),
+            events=events,
             positive=positive,
             at_horizon=at_horizon,
             by_horizon=by_horizon,
