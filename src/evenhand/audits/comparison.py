@@ -454,12 +454,8 @@ class Comparison(Result):
         return written(comparison_html(self.made), path)
 
 
-Source = Audit | AnyPath
-"""An audit, or the path of its JSON."""
-
-
-def read_audit(source: Source) -> tuple[AuditRows, str]:
-    """Return the rows of an audit, and the name of its file without its ending; "" without one."""
+def read_audit(source: Audit | AnyPath) -> tuple[AuditRows, str]:
+    """Return the rows of an audit or of its JSON, and the name of that file without its ending."""
     if isinstance(source, Audit):
         return source.made, ""
     if not isinstance(source, str | os.PathLike):
