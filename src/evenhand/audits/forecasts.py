@@ -734,28 +734,30 @@ def _kept(
     return {
         "scores": scores,
         "medians": median,
-        "plain": _plain(some),
+        "plain": _plain(some, scores),
         "keys": {name: keys[name] for name in names},
     }
 
 
-def _plain(forecast: Forecast) -> Floats:
+def _plain(forecast: Forecast, known: Mapping[Measure, Floats]) -> Floats:
     """Return the widths of the intervals without a draw at each level, shape (n, 4).
 
-    They are NaN without a deterministic base.
+    They are NaN without a deterministic base. Scores of deterministic forecasts have some of them.
     """
-    base = forecast.distribution
-    shape = len(forecast), len(WIDER_LEVELS)
+    n, base = len(forecast), forecast.distribution
     if forecast.is_randomized:
         link = forecast.inside_link()
         if link is None:
-            return np.full(shape, np.nan)
+            return np.full((n, len(WIDER_LEVELS)), np.nan)
         # one distribution per person, shape (n,) or (n, 1), or one for everybody
-        base = link.base
-    tails = (1 - np.array(WIDER_LEVELS)) / 2
+        base, known = link.base, {}
+    measures = [Measure("interval width", level) for level in WIDER_LEVELS]
+    tails = (1 - np.array([one.level for one in measures if one not in known])) / 2
     ends = base.expand().ppf(np.concatenate((tails, 1 - tails))).reshape(-1, 2 * tails.size)
     low, high = np.split(ends, 2, axis=-1)
-    return np.broadcast_to(high - low, shape)
+    widths = iter((high - low).T)
+    found = [known[one] if one in known else next(widths) for one in measures]
+    return np.stack([np.broadcast_to(one, n) for one in found], axis=-1)
 
 
 def _forecast_rows(model: Any, X: Any, rows: slice | Ints, random: np.random.Generator) -> Forecast:
