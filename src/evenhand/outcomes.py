@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -96,9 +96,9 @@ class Outcomes(OneLine):
     weight: Floats | None
     largest_weight: float | None
     person: Ints | None
-    value: Floats
-    happened: Mask
-    given: Any
+    value: Floats = field(init=False)
+    happened: Mask = field(init=False)
+    given: Any = field(init=False)
 
     def __init__(
         self,
