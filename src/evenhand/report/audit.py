@@ -174,7 +174,8 @@ def _groups(
     slope = ", or a slope outside 0.8 to 1.25" if rows.is_event else ""
     note = (
         f"Sorted by the lower end of the error. In brackets: joint {confidence} intervals. Problem:"
-        f" a significant error over {points_in_full(rows.tolerance)} points{slope}."
+        f" the error is significant and estimated over {points_in_full(rows.tolerance)}"
+        f" points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     yield section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))

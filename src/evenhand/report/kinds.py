@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -51,6 +52,9 @@ SCALE = (
     " points: 0 is perfect, 50 the worst."
 )
 """What an error is."""
+
+PLURAL = re.compile("[a-z]{3,}[^s]s")
+"""A target that is the unit of its counts, such as "visits"; others are names of columns."""
 
 
 def people_of(at: str, *, is_time: bool) -> str:
@@ -121,9 +125,11 @@ class Kind:
     @classmethod
     def of(cls, rows: AuditRows) -> Kind:
         """Return the words for an audit."""
-        given = rows.about.get("unit")
+        given, target = rows.about.get("unit"), rows.target or ""
         kind = KINDS["times" if rows.censoring is not None else rows.outcome_kind or ""]
         unit = one_line(given) if given else units_of(rows.target)
+        if kind.name == "count" and not given and PLURAL.fullmatch(target):
+            unit = target
         words: dict[str, Any] = {"unit": unit}
         if given and not kind.has_rates:
             words["residual"] = f"{kind.residual}, {unit}"

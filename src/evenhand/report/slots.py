@@ -273,11 +273,6 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
     size = f"probabilities are off by {points(everyone.error)} points on average"
     found = [f"{size} ({inside})" if inside else size]
-    if everyone.rate is not None:
-        reach = reach_of(everyone.bias_low, everyone.bias_high)
-        difference = signed(everyone.bias) + (f" ({reach})" if reach != UNKNOWN else "")
-        rates = f"{percent(everyone.rate)} had the event, {percent(everyone.predicted)} predicted"
-        found.insert(0, f"{rates}: {difference}")
     for one in rows.probability_scores[:1]:
         ends = band(ratio, one.slope_low, one.slope_high)
         if one.slope is not None and ends != UNKNOWN:
@@ -285,6 +280,15 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
             way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
             way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
             found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
+    if rows.is_everyone_problem and everyone.error <= rows.tolerance:
+        found.reverse()
+    if everyone.rate is not None:
+        reach = reach_of(everyone.bias_low, everyone.bias_high)
+        difference = signed(everyone.bias) + (f" ({reach})" if reach != UNKNOWN else "")
+        rates = f"{percent(everyone.rate)} had the event, {percent(everyone.predicted)} predicted"
+        # what decides stands first: the rates of all people may agree
+        place = len(found) if rows.is_everyone_problem else 0
+        found.insert(place, f"{rates}: {difference}")
     return found
 
 
@@ -515,8 +519,8 @@ UNNAMED = "Groups that nobody named: {}."
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    of_few = f"under {rows.family.min_size:,} rows" if rows.scan else "that were not examined"
-    yield f"Groups {of_few}."
+    least = f"by features under {rows.family.min_size:,} rows"
+    yield f"Groups {least if rows.scan else 'that were not examined'}."
     yield "Later changes."
     if kind.horizon:
         yield f"Times after {kind.horizon.removeprefix('time ')}."
