@@ -280,7 +280,7 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
             way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
             way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
             found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
-    if rows.is_everyone_problem and everyone.error <= rows.tolerance:
+    if rows.is_everyone_problem and (everyone.error or 0) <= rows.tolerance:
         found.reverse()
     if everyone.rate is not None:
         reach = reach_of(everyone.bias_low, everyone.bias_high)
