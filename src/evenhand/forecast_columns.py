@@ -299,7 +299,7 @@ class ForecastColumns:
             else:
                 remedy = did_you_mean(name, parts) or f"write {EXAMPLE}, or one of {FORMS}"
                 remedy = f"write {name}=COLUMN" if name in parts else remedy
-                rule = "consist of parts NAME=COLUMN, separated by commas"
+                rule = "consist of known parts NAME=COLUMN, separated by commas"
                 raise bad_input(short(text), rule, short(item), remedy)
             if not given[last]:
                 raise InputError(f"{short(text)}: {last}= is empty; name a column after it")

@@ -79,7 +79,10 @@ ASSUMED = {
         " widens the bounds"
     ),
     "entry": "the time of entry is independent of everything else about a person",
-    "design": "no weight of the design is larger; rows were drawn independently, one of a cluster",
+    "design": (
+        "no weight of the design is larger than the largest given; rows were drawn independently,"
+        " one of each cluster"
+    ),
     "ratio": (
         "densities of features and outcomes are at most {ratio} times those of the certified"
         " people, and of a part at most {ratio} times those of its people, which rows cannot show;"

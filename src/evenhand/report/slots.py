@@ -684,7 +684,7 @@ class Slots:
                 of = f" of {leading.n_judged:,}" if leading.n_judged else ""
                 self.found_on = f"Found by search, checked on {leading.n:,}{of} other rows."
             return
-        # everyone's number, and that of the worst named group
+        # everyone's number, and that of a named group
         self.lead = _shown(rows, kind)
         named = [one for one in rows.groups[1:] if one.is_judged and one.coverage_80 is not None]
         if verdict is Verdict.TOO_FEW:
@@ -695,8 +695,8 @@ class Slots:
         elif not named or rows.everyone.coverage_80 is None:
             self.title = self.everyone[0]
         else:
-            one = min(named, key=lambda one: one.rank)
-            whose = f"worst named group: {name_of(one, rows)}, {percent(one.coverage_80)}"
+            one = max(named, key=lambda one: abs((one.coverage_80 or 0) - 0.8))
+            whose = f"named group farthest off: {name_of(one, rows)}, {percent(one.coverage_80)}"
             self.title = f"{self.everyone[0].removesuffix('.')} ({whose})."
 
     @property
