@@ -385,7 +385,7 @@ def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Lay
         tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
         layers[one.problem].append(replace(point, tip=tip))
     return [
-        Points(layers[False], "none found", "grey", "hollow"),
+        Points(layers[False], "no problem found", "grey", "hollow"),
         Points(layers[True], "problem found", "red", "square"),
     ]
 
