@@ -399,3 +399,13 @@ def test_sigterm_ends_workers_and_removes_their_parts(place, tmp_path):
     assert run.returncode == 143
     assert said.decode().splitlines()[-1] == "error: terminated"
     assert list(out.iterdir()) == []
+
+
+def test_python_without_docstrings_is_one_line():
+    run = subprocess.run(
+        [sys.executable, "-OO", "-m", "evenhand", "audit"], check=False, capture_output=True
+    )
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "error: options are read from docstrings; run Python without -OO\n"
+    )

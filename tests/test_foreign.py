@@ -254,7 +254,10 @@ def test_forecasts_as_text_are_read_and_written(text, columns):
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("", "^'' must consist of known parts NAME=COLUMN, .*write mean=mu,std=sigma or probability=p"),
+        (
+            "",
+            "^'' must consist of known parts NAME=COLUMN, .*write mean=mu,std=sigma",
+        ),
         ("mu,std=s", "parts NAME=COLUMN, separated by commas, got 'mu'; write mean=mu"),
         ("mean=mu,sdt=s", "got 'sdt=s'; did you mean 'std'"),
         ("mean=mu,std", "got 'std'; write std=COLUMN"),

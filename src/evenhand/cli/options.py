@@ -59,6 +59,9 @@ from evenhand.cli.rooms import scale
 
 # --- options from docstrings
 
+if __doc__ is None:
+    raise SystemExit("error: options are read from docstrings; run Python without -OO")
+
 SECTION = re.compile(r"^(.+)\n-+$", re.MULTILINE)
 ENTRY = re.compile(r"^(\w+)(?: : (.+))?$((?:\n    .*)*)", re.MULTILINE)
 EXAMPLE = re.compile(r"^evenhand.*(?:\n    .*)*", re.MULTILINE)
