@@ -283,7 +283,11 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
     place, tmp_path, evenhand
 ):
     gate = "coverage(0.8,0.2)<0.5"
-    words = ("one deterministic forecast", "every group of 20%", "a level above 0.8")
+    words = (
+        "all people whom an interval misses may be one group",
+        "every group of 20%",
+        "a level above 0.8",
+    )
     out = tmp_path / "audit.json"
     table = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     args = (*table, "--features", "job", "--out", out, "--json")

@@ -42,6 +42,7 @@ from evenhand.audits import (
     note,
     renumbered,
 )
+from evenhand.calibration import total
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
@@ -274,7 +275,7 @@ def count_part(
     columns, plan, kept, seed = shared
     source = parts.names[i]
     rows = None if kept is None else np.flatnonzero(np.unpackbits(kept[i]))
-    total = None
+    counts = None
     for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
         table = whole if rows is None else whole.iloc[_within(rows, start, len(whole))]
         if len(table):
@@ -283,26 +284,23 @@ def count_part(
             # keyed by part and block, so draws depend on neither worker nor order
             random = block_generator(seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
-                found = count_rows(model, X, y, table, plan, random)
-            total = found if total is None else total + found
-    return total
+                counts = total(counts, count_rows(model, X, y, table, plan, random))
+    return counts
 
 
 def added(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
     """Sum the counts as they arrive; return the sum and the part numbers."""
     sums: dict[int, Any] = {}
-    total: Any = None
+    found: Any = None
     # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
     for i, one in counts:
-        sums[i] = None
-        if one is not None:
-            sums[i] = one.sums
-            total = one if total is None else total + one
+        sums[i] = one and one.sums
+        found = total(found, one)
     # floating-point sums depend on the order of addition
-    known = [sums[i] for i in sorted(sums) if sums[i] is not None]
+    known = list(filter(None, map(sums.get, sorted(sums))))
     if known:
-        total = replace(total, sums={key: sum(one[key] for one in known) for key in known[0]})
-    return total, sorted(sums)
+        found = replace(found, sums={key: sum(one[key] for one in known) for key in known[0]})
+    return found, sorted(sums)
 
 
 # --- audits of tables in parts
