@@ -216,7 +216,8 @@ def changes_of(
     """Return the changes of all measures in groups, given by their names and rows."""
     found = {}
     for name, mask in members:
-        for measure in first:
+        # the error by score is that of everyone alone
+        for measure in (one for one in first if one != BY_SCORE or name == EVERYONE):
             found[name, measure] = paired_change(
                 first[measure], second[measure], mask, n_groups, confidence
             )

@@ -222,7 +222,7 @@ class RowCells:
         """Weights of some rows; None if rows have none."""
         return None if self.cells.weights is None else self.cells.weights[some]
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """Weights of all rows; ones if rows have none."""
         weights = self.cells.weights
