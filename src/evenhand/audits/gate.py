@@ -23,9 +23,9 @@ from evenhand._validate import (
     short,
 )
 from evenhand.audits.result import Audit
-from evenhand.certificates import Certificate
+from evenhand.certificates import Certificate, question_keys
 from evenhand.distributions import OutcomeKind
-from evenhand.report import NoteKind, notes_of
+from evenhand.report import WHY, NoteKind, notes_of
 from evenhand.results import Condition, Note, Verdict
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
@@ -167,10 +167,9 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     has_floor = is_plain and level[0] + mass > 1 + 1e-12
     # at size 1 the only group is all people, which one draw per person suffices to bound
     if mass < 1 and not proof.bounds_every_group and not has_floor:
-        # a gate would not depend on the model; the last questions are on errors, on coverage, and
-        # on groups that depend on draws
-        error, coverage, _ = proof.questions["why"].to_list()[-3:]
-        why = coverage if level else error
+        # a gate would not depend on the model; off an atom, the last reason is that of the gate
+        reasons = {key.rpartition(": ")[2]: WHY[why] for key, _, why in question_keys(proof)}
+        why = reasons["coverage" if level else "every group"]
         why += f"; choose a level above {1 - mass:g}" if is_plain else ""
         raise InputError(f"nothing is proven for every group of {in_full(mass)} of people: {why}")
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)

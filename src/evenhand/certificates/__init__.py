@@ -11,6 +11,7 @@ from evenhand.certificates.certificate import (
     Method,
     Promise,
     Thinned,
+    question_keys,
 )
 from evenhand.certificates.certify import (
     WEIGHTED,
