@@ -486,8 +486,19 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
-    # the arguments of both are the same
-    return audited(**locals()).audit
+    return audited(
+        model,
+        X,
+        y,
+        search=search,
+        groups=groups,
+        features=features,
+        ids=ids,
+        random_state=random_state,
+        name=name,
+        target_name=target_name,
+        about=about,
+    ).audit
 
 
 def audited(
