@@ -30,7 +30,11 @@ def visible(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        letter if letter in keep or _is_shown(letter) else _escaped(letter) for letter in text
+        letter
+        # wide blanks are not printable, and are shown
+        if letter in keep or letter.isprintable() or unicodedata.category(letter) == "Zs"
+        else _escaped(letter)
+        for letter in text
     )
 
 
@@ -43,10 +47,6 @@ def single_line(text: str) -> str:
     no such file: a\tb.csv
     """
     return visible(" ".join(line.strip(" \t\r") for line in text.strip().split("\n")))
-
-
-def _is_shown(letter: str) -> bool:
-    return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 
 def _escaped(letter: str) -> str:

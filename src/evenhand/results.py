@@ -978,7 +978,7 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     @cached_property
     def examined(self) -> tuple[Finding, ...]:
         """All groups of the family beside everyone that were examined, each set of rows once."""
-        groups = (*self.by_forecast, *self.groups[1:], *self.scan, *self.learned)
+        groups = (*self.by_forecast, *self.named, *self.scan, *self.learned)
         # who is lost may or may not have the event by the horizon: there is no such part
         part = self.positive_part if self.censoring is None else ()
         return tuple(one for one in (*groups, *part) if one.is_judged)

@@ -99,7 +99,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         people = "people" if one.n_judged is None else f"{one.n_judged:,} rows"
         name = f"{in_full(one.mass)} of {people}{by}"
     else:
-        listed = (*rows.groups[1:], *rows.scan, *rows.learned)
+        listed = (*rows.named, *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
         name = _in_words(one.group, columns, "\n".join(other.group for other in listed))
     return short(f"{name}{kind.part}" if is_part else name, NAME)
@@ -686,7 +686,7 @@ class Slots:
             return
         # everyone's number, and that of a named group
         self.lead = _shown(rows, kind)
-        named = [one for one in rows.groups[1:] if one.is_judged and one.coverage_80 is not None]
+        named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
         if verdict is Verdict.TOO_FEW:
             are = "is" if rows.n_samples == 1 else "are"
             self.title = f"{count(rows.n_samples, 'row')} {are} too few for an audit."
