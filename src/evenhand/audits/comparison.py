@@ -16,12 +16,12 @@ from scipy import special
 
 from evenhand._files import written
 from evenhand._format import and_more, number_in_full, one_line
-from evenhand._validate import AnyPath, Floats, InputError, Ints, Mask, bad_input
+from evenhand._validate import AnyPath, Floats, InputError, Mask, bad_input
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, Result
 from evenhand.audits.rows import STANDARD, Search
 from evenhand.audits.run import AuditedRows, audited
-from evenhand.audits.scores import weighted_mean
+from evenhand.audits.scores import weighted_mean_band
 from evenhand.calibration import (
     COVERED,
     coverage_name,
@@ -67,20 +67,22 @@ class Profile:
         Profile of each row.
     target : ndarray of shape (k,) or None
         Target of the means; None for the mean itself, of profiles of one number.
-    weight : ndarray of shape (n,)
-        Weights of the rows.
     is_share : bool
         Whether the values are shares of one event, between 0 and 1.
     """
 
     values: Floats
-    target: Floats | None
-    weight: Floats
+    target: Floats | None = None
     is_share: bool = False
 
 
 def paired_change(
-    first: Profile, second: Profile, mask: Mask, n_intervals: int, confidence: float
+    first: Profile,
+    second: Profile,
+    weight: Floats,
+    mask: Mask,
+    n_intervals: int,
+    confidence: float,
 ) -> Interval:
     """Return the change of a statistic in a group, with its Bonferroni interval.
 
@@ -88,6 +90,8 @@ def paired_change(
     ----------
     first, second : Profile
         The same rows in both audits, in one order.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
     mask : ndarray of bool, shape (n,)
         The group.
     n_intervals : int
@@ -105,10 +109,11 @@ def paired_change(
     as in the intervals of Bonett and Price (2012): a share that changes in no row has an interval.
     """
     tail = (1 - confidence) / (2 * n_intervals)
-    rows = np.flatnonzero(mask)
-    before, influences, bias = _side(first, rows)
-    after, others, other_bias = _side(second, rows)
-    change, n = after - before, n_effective(first.weight[rows])
+    weight = weight[mask]
+    share, n = weight / weight.sum(), n_effective(weight)
+    before, influences, bias = _side(first, mask, share)
+    after, others, other_bias = _side(second, mask, share)
+    change = after - before
     # reciprocals of equal shares may be a rounding error below their number
     if n < LEAST_ROWS - 1e-6:
         return Interval(change, np.nan, np.nan)
@@ -124,24 +129,25 @@ def paired_change(
     return Interval(change, low, high)
 
 
-def _side(profile: Profile, rows: Ints) -> tuple[float, tuple[Floats, Floats], float]:
-    """Return the statistic of a group, its influence functions and the bound of its bias."""
-    values = profile.values[rows]
-    weight = profile.weight[rows]
-    share = weight / weight.sum()
+def _side(
+    profile: Profile, mask: Mask, share: Floats
+) -> tuple[float, tuple[Floats, Floats], float]:
+    """Return the statistic of a group, its influence functions and the bound of its bias.
+
+    `share` are the shares of its rows in their weight.
+    """
+    values = profile.values[mask]
     k = values.shape[-1]
-    mean = share @ values
+    off = mean = share @ values
     centred = share[:, None] * (values - mean) / k
-    is_mean = profile.target is None
-    off = mean - (0.0 if profile.target is None else profile.target)
     error = k * np.sqrt((centred**2).sum(axis=0))
-    is_certain = is_mean | (np.abs(off) >= CERTAIN * error)
-    sign = np.where((off < 0) & (not is_mean), -1.0, 1.0)
-    certain = centred @ np.where(is_certain, sign, 0.0)
-    uncertain = centred @ np.where(is_certain, 0.0, sign)
-    influences = (certain + uncertain, certain - uncertain)
-    bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
-    return float((sign * off).mean()), influences, bias
+    sign, is_certain = np.ones(k), np.ones(k, dtype=np.bool_)
+    if profile.target is not None:
+        off = mean - profile.target
+        sign, is_certain = np.where(off < 0, -1.0, 1.0), np.abs(off) >= CERTAIN * error
+    certain, uncertain = centred @ (sign * is_certain), centred @ (sign * ~is_certain)
+    bias = float((error * ~is_certain).mean() * np.sqrt(2 / np.pi))
+    return float((sign * off).mean()), (certain + uncertain, certain - uncertain), bias
 
 
 # --- what is paired: values of each row of both audits
@@ -172,13 +178,10 @@ def profiles_of(rows: RowCells) -> Profiles:
     if rows.binary is not None:
         return event_profiles(*rows.binary, cells.weights)
     assert rows.residual is not None
-    weight = rows.weight
     below = ramps_at(EDGES, cells.low, cells.high) / cells.n_draws
-    return {
-        "error": Profile(below, EDGES, weight),
-        "bias": Profile(rows.residual[:, None], None, weight),
-    } | {
-        coverage_name(level): Profile(covered(cells, level)[:, None], None, weight, is_share=True)
+    found = {"error": Profile(below, EDGES), "bias": Profile(rows.residual[:, None])}
+    return found | {
+        coverage_name(level): Profile(covered(cells, level)[:, None], is_share=True)
         for level in COVERED
     }
 
@@ -190,15 +193,14 @@ def event_profiles(happened: Floats, probability: Floats, weights: Floats | None
     distance of its columns' means from 0 is the mean over people of the distance of event rate and
     mean probability in their tenth (verdict: 2).
     """
-    weight = np.ones(happened.size) if weights is None else weights
     residual = happened - probability
     parts, k = own_parts(probability, weights)
     by_part = np.zeros((residual.size, k))
     by_part[np.arange(residual.size), parts] = k * residual
     return {
-        "error": Profile(residual[:, None], np.zeros(1), weight),
-        "bias": Profile(residual[:, None], None, weight),
-        BY_SCORE: Profile(by_part, np.zeros(k), weight),
+        "error": Profile(residual[:, None], np.zeros(1)),
+        "bias": Profile(residual[:, None]),
+        BY_SCORE: Profile(by_part, np.zeros(k)),
     }
 
 
@@ -209,6 +211,7 @@ Changes = Mapping[tuple[str, str], Interval]
 def changes_of(
     first: Profiles,
     second: Profiles,
+    weight: Floats,
     members: Iterable[tuple[str, Mask]],
     n_groups: int,
     confidence: float,
@@ -219,7 +222,7 @@ def changes_of(
         # the error by score is that of everyone alone
         for measure in (one for one in first if one != BY_SCORE or name == EVERYONE):
             found[name, measure] = paired_change(
-                first[measure], second[measure], mask, n_groups, confidence
+                first[measure], second[measure], weight, mask, n_groups, confidence
             )
     # tables correct this error for chance: its value is another one there
     if by_score := found.get((EVERYONE, BY_SCORE)):
@@ -248,9 +251,7 @@ def score_changes(
         is_shown = measure.what != "interval width" or measure.level == 0.8
         # measures without a finite mean or with a better reading are not among the known ones
         if str(measure) in known and measure.what in SCORES and is_shown:
-            mean, variance, _ = weighted_mean(second.scores[measure] - values, weight)
-            half = z * variance**0.5
-            found[str(measure)] = Interval(mean, mean - half, mean + half)
+            found[str(measure)] = weighted_mean_band(second.scores[measure] - values, weight, z)
     return found
 
 
@@ -577,7 +578,7 @@ def _compared(
         listed = set(shared) - {group.name for group, _ in first.held.groups.probable()}
         profiles = profiles_of(first.rows), profiles_of(second.rows)
         members = members_of(first, listed)
-        changes = changes_of(*profiles, members, len(listed), other.confidence)
+        changes = changes_of(*profiles, first.rows.weight, members, len(listed), other.confidence)
         known = scores.keys() & others.keys()
         of_scores = score_changes(first.rows, second.rows, known, other.confidence)
         notes = []

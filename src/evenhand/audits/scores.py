@@ -141,13 +141,13 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
     return rows_from(CurvePoint, curve)
 
 
-def weighted_mean_band(values: Floats, weight: Floats | None) -> Interval:
-    """Return a weighted mean with a normal 95% interval from the variance between people."""
+def weighted_mean_band(values: Floats, weight: Floats | None, z: float = Z95) -> Interval:
+    """Return a weighted mean with a normal interval from the variance between people."""
     if np.isinf(values).any():
         return Interval(float(np.average(values, weights=weight)))
     mean, variance, n = weighted_mean(values, weight)
     # one row has no variance estimate: the interval is unknown, not of width 0
-    half = Z95 * float(np.sqrt(variance)) if n >= 2 else np.nan
+    half = z * float(np.sqrt(variance)) if n >= 2 else np.nan
     return Interval(mean, mean - half, mean + half)
 
 
