@@ -34,9 +34,8 @@ def leaking(X, y):
 def leaks_of(y, groups=None, features=None, median=None):
     outcomes = np.asarray(y, dtype=float)
     forecast = np.zeros(outcomes.size) if median is None else median
-    return set(
-        find_leaks(outcomes, forecast, check_groups(groups, outcomes.size), features)["name"]
-    )
+    found = find_leaks(outcomes, forecast, check_groups(groups, outcomes.size), features)
+    return {one.name for one in found}
 
 
 def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines():

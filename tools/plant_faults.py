@@ -636,8 +636,8 @@ FAULTS = (
     # audits
     Fault(
         "the p-value of everybody not scaled to its share of the risk",
-        "adjusted = float(_scaled(given.p_value, whole / share))",
-        "adjusted = float(given.p_value)",
+        'float(_scaled(given.p_value, family, "everyone"))',
+        "given.p_value",
         ("test_simultaneous.py",),
     ),
     Fault(

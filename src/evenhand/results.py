@@ -44,6 +44,11 @@ class Interval(NamedTuple):
     high: Number = None
 
 
+def with_ends(name: str) -> tuple[str, str, str]:
+    """Return the names of an estimate and of the ends of its interval."""
+    return name, f"{name}_low", f"{name}_high"
+
+
 class Row(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -57,8 +62,7 @@ class Row(
 
     def interval(self, name: str) -> Interval:
         """Return an estimate with its interval."""
-        ends = (getattr(self, f"{name}{end}", None) for end in ("", "_low", "_high"))
-        return Interval(*ends)
+        return Interval(*(getattr(self, each, None) for each in with_ends(name)))
 
 
 def plain(value: Any) -> Any:
@@ -365,6 +369,18 @@ class Family(Row, frozen=True):
     min_size: int
     effective_share: float = 1.0
     asymptotic: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> float:
+        """Error probability of the whole family."""
+        return 1 - self.confidence
+
+    def part(self, name: str) -> tuple[int, float]:
+        """Return the number of groups of a part, such as "by_forecast", and their share.
+
+        Everyone is one group. An absent part, which has no share, gets that of the family.
+        """
+        return getattr(self, f"n_{name}", 1), self.shares[name] or self.level
 
 
 # --- verdict, and conditions of a gate

@@ -30,7 +30,7 @@ from evenhand.calibration import Estimate, binomial_intervals, check_events, mid
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Rounding
-from evenhand.results import ProbabilityScores
+from evenhand.results import ProbabilityScores, with_ends
 from evenhand.tables import EVERYONE
 
 SCORED_DRAWS = 16
@@ -426,9 +426,11 @@ def probability_scores(
         n_events=int(levels.n_events.sum()),
         predicted=predicted,
         rate=rate,
-        **{name: one.value for name, one in estimates.items()},
-        **{f"{name}_low": one.low for name, one in estimates.items()},
-        **{f"{name}_high": one.high for name, one in estimates.items()},
+        **{
+            each: end
+            for name, one in estimates.items()
+            for each, end in zip(with_ends(name), one, strict=True)
+        },
         ici=ici,
         e_max=e_max,
         auc=auc,

@@ -41,6 +41,7 @@ from evenhand.results import (
     Finding,
     Interval,
     frame,
+    with_ends,
 )
 from evenhand.tables import EVERYONE
 
@@ -257,7 +258,7 @@ def score_changes(
 
 # --- rows of groups and scores
 
-SIDES = [f"{side}{end}" for side in ("before", "after", "change") for end in ("", "_low", "_high")]
+SIDES = [name for side in ("before", "after", "change") for name in with_ends(side)]
 """Columns of a measure."""
 
 OF_PROBABILITIES = ("rate", "predicted", "slope", "log_loss")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import msgspec
@@ -32,7 +31,7 @@ from evenhand.calibration import (
     simultaneous_intervals,
 )
 from evenhand.report import NoteKind, note
-from evenhand.results import Family, Finding, GivenForecast, Note, rows_from
+from evenhand.results import Family, Finding, GivenForecast, Note, rows_from, with_ends
 from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
@@ -70,11 +69,11 @@ class Summed:
         Sums over each of them.
     """
 
-    groups: Sequence[Group | OwnGroup]
+    groups: Sequence[Any]
     sums: GroupSums
 
     @classmethod
-    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Group | OwnGroup, Mask]]) -> Summed:
+    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Any, Mask]]) -> Summed:
         """Return groups of rows of known members."""
         listed = list(pairs)
         return cls([group for group, _ in listed], rows.sums(mask for _, mask in listed))
@@ -86,9 +85,9 @@ class Summed:
 
     def findings(
         self,
-        family: tuple[int, float],
-        tests: Sequence[Any],
-        whole: float,
+        family: Family,
+        kind: str,
+        tests: Any,
         *,
         is_tested: bool = True,
         proves: Any = True,
@@ -99,12 +98,12 @@ class Summed:
 
         Parameters
         ----------
-        family : (int, float)
-            Number of groups whose intervals hold at once, and their error probability.
-        tests : two array-likes of shape (g,)
+        family : Family
+            The tests and intervals that hold together.
+        kind : str
+            Part of the family that the groups are, such as "by_forecast".
+        tests : array-like of shape (2, g)
             P-values, and adjusted p-values.
-        whole : float
-            Error probability of the audit, with which adjusted p-values are compared.
         is_tested : bool, default True
             Whether lower ends of errors are positive only where the test is significant.
         proves : array-like of bool, shape (g,)
@@ -114,10 +113,11 @@ class Summed:
         **more
             Further columns.
         """
+        p_value, adjusted = tests
         columns: dict[str, Any] = dict(
-            simultaneous_intervals(self.sums, *family, is_tested=is_tested)
+            simultaneous_intervals(self.sums, *family.part(kind), is_tested=is_tested)
         )
-        columns |= _slopes(self.sums, np.asarray(tests[1]), whole, by_trend)
+        columns |= _slopes(self.sums, np.asarray(adjusted), family.level, by_trend)
         columns |= {
             "group": self.names,
             "n": self.sums.n_members.astype(np.int64),
@@ -126,8 +126,8 @@ class Summed:
             "too_small": self.sums.n_effective < SMALL_GROUP,
             "column": [one.column for one in self.groups],
             "rule": [rule_of(one) for one in self.groups],
-            "p_value": tests[0],
-            "p_adjusted": tests[1],
+            "p_value": p_value,
+            "p_adjusted": adjusted,
         }
         return list(rows_from(Finding, columns | more))
 
@@ -189,16 +189,18 @@ def own_groups(
     """Yield the groups by each value of the forecasts, with their rows; none of too few rows."""
     for key, values in keys.items():
         parts, n_parts = own_parts(values, weights)
-        listed = np.unique(parts)
-        if listed.size == 1:
+        ends = pd.Series(values).groupby(parts).agg(["min", "max"])
+        if len(ends) == 1:
             continue
-        ends = [(float(values[parts == k].min()), float(values[parts == k].max())) for k in listed]
-        cuts = [_between(last, first) for (_, last), (first, _) in pairwise(ends)]
-        above = [(), *((Group(key, ">", cut),) for cut in cuts)]
-        below = [*((Group(key, "<=", cut),) for cut in cuts), ()]
-        for k, (low, high), *sides in zip(listed, ends, above, below, strict=True):
-            rule = GroupRule((Condition(sum(sides, ())),)).to_state()
-            yield OwnGroup(key, int(k) + 1, n_parts, low, high, rule), parts == k
+        cuts = [*map(_between, ends["max"].iloc[:-1], ends["min"].iloc[1:])]
+        for i, (k, low, high) in enumerate(ends.itertuples()):
+            # the last cut before the group and the first one after it
+            comparisons = (
+                *(Group(key, ">", cut) for cut in cuts[:i][-1:]),
+                *(Group(key, "<=", cut) for cut in cuts[i:][:1]),
+            )
+            rule = GroupRule((Condition(comparisons),)).to_state()
+            yield OwnGroup(key, k + 1, n_parts, low, high, rule), parts == k
 
 
 def _between(last: float, first: float) -> str:
@@ -214,13 +216,10 @@ Notes = tuple[Note, ...]
 Columns = dict[str, Floats]
 
 
-SLOPES = ("slope", "slope_low", "slope_high")
-"""Columns of calibration slopes, in tables of groups of 0/1 outcomes."""
-
 ESTIMATES = tuple(
-    f"{measure}{end}"
+    name
     for measure in ("error", "bias", *map(coverage_name, COVERED))
-    for end in ("", "_low", "_high")
+    for name in with_ends(measure)
 )
 """Fields of estimates and of their intervals."""
 
@@ -302,7 +301,6 @@ def tested_groups(
         similar forecasts.
     """
     options = held.options
-    whole = 1 - options.confidence
     cells = found.tested
     rows = GroupRows.of(cells, found.residual, random, found.binary)
     scanned, leaks, notes = _scans(rows, held)
@@ -319,8 +317,7 @@ def tested_groups(
     # own groups of the same rows by two values are one hypothesis
     n_own = len({mask.tobytes() for _, mask in own})
     by_value = Summed.of(rows, own)
-    of_own = by_value.sums
-    given = _given(rows, keys, of_own, own, pooled, shares["everyone"])
+    given = _given(rows, keys, by_value, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
         n_groups=n_groups,
@@ -335,19 +332,16 @@ def tested_groups(
     probable = [
         Summed([group], rows.weighted_sums(share)) for group, share in held.groups.probable()
     ]
-    share = shares["groups"] or level
-    *tests, scanned = _tests(named, probable, scanned, held, whole / share)
-    of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
+    tests, scanned = _tests(named, probable, scanned, held, family)
+    of_groups = [_everyone(everyone, given, family)]
     scanned_as = scan_names(scanned, leaks)
-    listed = (named, *probable)
-    ends = np.cumsum([len(one.groups) for one in listed])
-    for one, *own_tests in zip(listed, *(np.split(each, ends[:-1]) for each in tests), strict=True):
+    for one, own_tests in zip((named, *probable), tests, strict=True):
         is_probable = one is not named
         is_leak = np.array([held.is_leak(name) for name in one.names], dtype=np.bool_)
         of_groups += one.findings(
-            (n_groups, share),
+            family,
+            "groups",
             own_tests,
-            whole,
             is_tested=not is_probable,
             # too few rows for a test: not proven to be off
             proves=is_leak | ~np.isnan(own_tests[0]),
@@ -356,22 +350,19 @@ def tested_groups(
             possible_leak=is_leak,
             scanned_as=[scanned_as.get(name) for name in one.names],
         )
-    scan = _scan(scanned, leaks, (n_groups, share, whole))
-    p_own = of_own.tests.p_value
-    share_own = shares["by_forecast"] or 1.0
-    by_own = _scaled(holm(p_own), whole / share_own)
-    names = [one.name for one in dataclasses.fields(OwnGroup)]
-    more: Any = {name: [getattr(group, name) for group, _ in own] for name in names}
-    by_forecast = by_value.findings((n_own, share_own), (p_own, by_own), whole, **more)
-    off = list(scanned.least(MOST_SCANNED, whole))
+    p_own = by_value.sums.tests.p_value
+    by_own = _scaled(holm(p_own), family, "by_forecast")
+    defined: Any = pd.DataFrame(map(vars, by_value.groups)).to_dict("list")
+    by_forecast = by_value.findings(family, "by_forecast", (p_own, by_own), **defined)
+    off = list(scanned.least(MOST_SCANNED, family.level))
     rules = {name: rule_of(*parts) for name, parts, _ in off}
-    scan = as_named(scan, of_groups, SHARED)
+    scan = as_named(_scan(scanned, leaks, family), of_groups, SHARED)
     members: Members = {}
     if counted is None:  # members of a sample are not those of all rows
+        masks = {name: mask for name, _, mask in off}
         pairs: list[Any] = [*held.groups.pairs(), *own]
-        p_known = (*tests[1][: ends[0]], *by_own)
-        masks = {one.name: m for (one, m), p in zip(pairs, p_known, strict=True) if p < whole}
-        masks |= {name: mask for name, _, mask in off if name not in masks}
+        known = zip(pairs, (*tests[0][1], *by_own), strict=True)
+        masks |= {one.name: mask for (one, mask), p in known if p < family.level}
         members = {name: held.kept[mask] for name, mask in masks.items()}
     return TestedGroups(
         of_groups,
@@ -386,9 +377,9 @@ def tested_groups(
     )
 
 
-def _scaled(p_value: Any, factor: float) -> Any:
+def _scaled(p_value: Any, family: Family, part: str) -> Any:
     """Return p-values that are compared with the error probability of the whole family."""
-    return np.minimum(p_value * factor, 1.0)
+    return np.minimum(p_value * (family.level / family.part(part)[1]), 1.0)
 
 
 def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
@@ -400,35 +391,29 @@ def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
 
 
 def _given(
-    rows: GroupRows,
-    keys: Mapping[str, Floats],
-    sums: GroupSums,
-    own: Sequence[tuple[OwnGroup, Mask]],
-    pooled: GroupSums,
-    share: float,
+    rows: GroupRows, keys: Mapping[str, Floats], own: Summed, pooled: GroupSums, share: float
 ) -> GivenForecast:
     """Return the error given the forecast, with the tests of everyone."""
     weights = rows.cells.weights
     if rows.events is not None:
         happened, probability = rows.events
         return rate_error(probability, happened, share, weights)
-    by_key: dict[str, float] = {}
-    for (group, _), mass in zip(own, sums.weight * sums.error, strict=True):
-        by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
-    measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
+    masses, of_key = own.sums.weight * own.sums.error, np.array([one.key for one in own.groups])
+    sizes = [float(masses[of_key == key].sum()) for key in keys]
+    measured = max(sizes, default=0.0) / float(pooled.weight[0])
     error = float(pooled.error[0])
     return given_forecast(rows.u, keys, measured or error, share, weights, error)
 
 
-def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) -> Finding:
+def _everyone(pooled: Summed, given: GivenForecast, family: Family) -> Finding:
     """Return all people, whose test is that of the error given the forecast."""
+    share = family.shares["everyone"]
     # of everyone the trend of events has a p-value of its own
     is_trend = np.array([len(given.tests) * given.tests.get("trend", 1.0) < share])
-    adjusted = float(_scaled(given.p_value, whole / share))
     (everyone,) = pooled.findings(
-        (1, share),
-        ([given.p_value], [adjusted]),
-        whole,
+        family,
+        "everyone",
+        ([given.p_value], [float(_scaled(given.p_value, family, "everyone"))]),
         is_tested=False,
         proves=given.p_value < share,
         by_trend=is_trend,
@@ -439,15 +424,20 @@ def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) 
 
 
 def _tests(
-    named: Summed, probable: Sequence[Summed], scanned: search.Scanned, held: HeldOut, factor: float
-) -> tuple[Floats, Floats, search.Scanned]:
+    named: Summed,
+    probable: Sequence[Summed],
+    scanned: search.Scanned,
+    held: HeldOut,
+    family: Family,
+) -> tuple[list[Floats], search.Scanned]:
     """Return p-values and adjusted p-values of named groups, and scanned groups with theirs.
 
     They are NaN for groups that are not tested: possible leaks, and too few rows. A named group
     that is scanned is one hypothesis.
     """
-    names = [name for one in (named, *probable) for name in one.names]
-    p_value = np.concatenate([one.sums.tests.p_value for one in (named, *probable)])
+    listed = (named, *probable)
+    names = [name for one in listed for name in one.names]
+    p_value = np.concatenate([one.sums.tests.p_value for one in listed])
     p_value[: len(named.sums)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
     p_value[[held.is_leak(name) for name in names]] = np.nan
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
@@ -456,9 +446,10 @@ def _tests(
     if named.sums.rows is None:  # counted in all rows, of which the scan has a sample
         of_scan[at[is_listed]] = p_value[is_listed]
     tests = np.append(of_scan, np.where(is_listed, np.nan, p_value))
-    adjusted = _scaled(holm(tests), factor)
-    scanned = dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
-    return tests[at], adjusted[at], scanned
+    adjusted = _scaled(holm(tests), family, "groups")
+    ends = np.cumsum([len(one.groups) for one in listed])[:-1]
+    found = np.split(np.stack([tests[at], adjusted[at]]), ends, axis=-1)
+    return found, dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
 
 
 def scan_names(*scans: search.Scanned) -> dict[str, str]:
@@ -470,38 +461,33 @@ def scan_names(*scans: search.Scanned) -> dict[str, str]:
     return listed
 
 
-def _scan(
-    scanned: search.Scanned, leaks: search.Scanned, family: tuple[int, float, float]
-) -> list[Finding]:
-    """Return scanned groups; possible leaks are listed last, without tests.
-
-    `family` is the number of groups, their error probability and that of the whole audit.
-    """
-    scan = scanned.columns(*family, _slopes(scanned.sums, scanned.adjusted, family[-1]))
-    listed = rows_from(Finding, leaks.columns(*family))
+def _scan(scanned: search.Scanned, leaks: search.Scanned, family: Family) -> list[Finding]:
+    """Return scanned groups; possible leaks are listed last, without tests."""
+    slopes = _slopes(scanned.sums, scanned.adjusted, family.level)
+    scan, listed = (
+        rows_from(Finding, one.columns(*family.part("groups"), family.level, more))
+        for one, more in ((scanned, slopes), (leaks, {}))
+    )
     untested = {"direction": POSSIBLE_LEAK, "p_value": None}
-    return [*rows_from(Finding, scan), *(replace(one, **untested) for one in listed)]
+    return [*scan, *(replace(one, **untested) for one in listed)]
 
 
 def _slopes(
     sums: GroupSums, adjusted: Floats, whole: float, by_trend: Mask | None = None
 ) -> Columns:
     """Return calibration slopes of the groups of 0/1 outcomes that the trend decides."""
-    found = dict(zip(SLOPES, np.full((3, len(sums)), np.nan), strict=True))
-    rows = sums.rows
-    if rows is None or rows.events is None:
+    if sums.rows is None or sums.rows.events is None:
         return {}
-    tests = sums.tests
     if by_trend is None:
-        by_trend = (adjusted < whole) & (np.abs(tests.z_spread) >= np.abs(tests.z_level))
-    happened, probability = rows.events
+        by_trend = (adjusted < whole) & (np.abs(sums.tests.z_spread) >= np.abs(sums.tests.z_level))
+    found = np.full((3, len(sums)), np.nan)
     for i in np.flatnonzero(by_trend)[np.argsort(adjusted[by_trend], kind="stable")][:MOST_SLOPES]:
-        _, some = sums.of_rows(int(i))
+        rows, some = sums.of_rows(int(i))
+        assert rows.events is not None
+        happened, probability = rows.events.take(some)
         weights = None if rows.cells.weights is None else rows.cells.weights[some]
-        ends = calibration_slope(probability[some], happened[some], weights)
-        for name, end in zip(SLOPES, ends, strict=True):
-            found[name][i] = end
-    return found
+        found[:, i] = calibration_slope(probability, happened, weights)
+    return dict(zip(with_ends("slope"), found, strict=True))
 
 
 def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scanned, Notes]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from evenhand._validate import (
@@ -29,8 +31,8 @@ from evenhand.draws import one_row_each
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, needs_no_weights
 from evenhand.report import NoteKind, note
-from evenhand.results import Note
-from evenhand.search import LEAK_COLUMNS, MIN_SIZE, find_leaks
+from evenhand.results import Leak, Note
+from evenhand.search import MIN_SIZE, find_leaks
 from evenhand.tables import (
     Groups,
     TableEncoder,
@@ -175,7 +177,7 @@ class HeldOut:
         Whether one row of each person was chosen, because some people have several.
     notes : tuple of Note
         Notes on rows and groups that were left out.
-    leaks : DataFrame
+    leaks : tuple of Leak
         Groups and features that the outcome may define: see `find_leaks`. They are excluded from
         all searches.
     """
@@ -188,7 +190,7 @@ class HeldOut:
     groups: Groups
     one_row_each: bool
     notes: tuple[Note, ...]
-    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
+    leaks: tuple[Leak, ...] = ()
     largest_weight: float | None = None
 
     def take(self, rows: Ints) -> HeldOut:
@@ -222,7 +224,7 @@ class HeldOut:
         return name in self._leaked("group")
 
     def _leaked(self, kind: str) -> set[str]:
-        return set(self.leaks.loc[self.leaks["kind"] == kind, "name"])
+        return {one.name for one in self.leaks if one.kind == kind}
 
     def _features(self, *, is_leak: bool) -> Any:
         table = as_table(self.features, self.kept.size)
@@ -283,18 +285,19 @@ def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
     if subject.times is not None:
         of_times = _leaks_of_times(subject.times.take(rows), subject.medians, groups, features)
         return replace(held, leaks=of_times)
-    leaks = find_leaks(subject.outcomes.value[rows], subject.medians, groups, features)
+    y = subject.outcomes.value[rows]
+    leaks = find_leaks(y, subject.medians, groups, features)
     if tuple(groups.probable()):
         # a probability made from the outcome is found as a feature would be
         shares = pd.DataFrame({group.name: share for group, share in groups.probable()})
-        made = find_leaks(subject.outcomes.value[rows], subject.medians, Groups(), shares)
-        leaks = pd.concat([leaks, made.assign(kind="group", column=None)] if len(made) else [leaks])
-    return replace(held, leaks=leaks.reset_index(drop=True))
+        made = find_leaks(y, subject.medians, Groups(), shares)
+        leaks += tuple(structs.replace(one, kind="group", column=None) for one in made)
+    return replace(held, leaks=leaks)
 
 
 def _leaks_of_times(
     times: Outcomes, medians: Floats, groups: Groups, features: Any
-) -> pd.DataFrame:
+) -> tuple[Leak, ...]:
     """Find what the event, also one after the horizon, or the time of an event may define.
 
     The time of a person who is cut off is not searched for: it may follow from the date of entry,
@@ -308,9 +311,10 @@ def _leaks_of_times(
     of_events = None if features is None else take_rows(features, np.flatnonzero(happened))
     some = groups.take(np.flatnonzero(happened))
     found.append(find_leaks(times.y[happened], medians[happened], some, of_events))
-    # all columns of an empty table have no type, which concat would have to guess
-    tables = [one for one in found if len(one)] or found[:1]
-    return pd.concat(tables).drop_duplicates(["kind", "name"]).reset_index(drop=True)
+    first: dict[tuple[str, str], Leak] = {}
+    for one in chain.from_iterable(found):
+        first.setdefault((one.kind, one.name), one)
+    return tuple(first.values())
 
 
 def _readings(groups: Groups, features: Any) -> list[Note]:

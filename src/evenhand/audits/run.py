@@ -167,25 +167,25 @@ def learn_groups(
     return found, tuple(notes)
 
 
-def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[pd.DataFrame, Notes]:
+def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[tuple[Miscoverage, ...], Notes]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
     Probabilities of 0/1 outcomes have no intervals.
     """
     features, _ = _without_names(held.searched)
-    nothing = pd.DataFrame(columns=list(searches.MISCOVERAGE_COLUMNS))
     if features is None or rows.binary is not None:
-        return nothing, ()
+        return (), ()
     why = "whether an interval covers a time that is cut off may be unknown"
     if not rows.cells.unknown.any():
         try:
             # the order of the rows has a fixed seed, so it does not depend on the searches before
-            return searches.conditional_miscoverage(
+            table = searches.conditional_miscoverage(
                 rows.cells, features, COVERED, confidence=held.options.confidence, random_state=0
-            ), ()
+            )
+            return rows_from(Miscoverage, table), ()
         except InputError as error:
             why = str(error).partition("; ")[0]
-    return nothing, (note(NoteKind.NO_MISCOVERAGE, reason=why),)
+    return (), (note(NoteKind.NO_MISCOVERAGE, reason=why),)
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:
@@ -260,12 +260,11 @@ def audit_rows(
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
     learned: list[searches.FoundGroup] = []
     unlearned: Notes = ()
+    _, risk = tested.family.part("learned")
     if thin is not None:
-        confidence = 1 - tested.family.shares["learned"]
-        learned, unlearned = learn_groups(plain, thin, confidence, random)
+        learned, unlearned = learn_groups(plain, thin, 1 - risk, random)
     is_event = rows.binary is not None
-    factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
-    of_learned = learned_findings(learned, factor, is_event=is_event)
+    of_learned = learned_findings(learned, tested.family.level / risk, is_event=is_event)
     scores = scores_of(rows)
     if rows.is_censored:
         confidence = 1 - tested.family.shares["everyone"]
@@ -293,9 +292,7 @@ def audit_rows(
         target=target,
         rounding_step=rows.step,
         grid_share=grid_share,
-        tolerance=resolved_tolerance(
-            options.tolerance, tested.groups[0].predicted if is_event else None
-        ),
+        tolerance=resolved_tolerance(options.tolerance, tested.groups[0].predicted),
         family=tested.family,
         groups=tuple(tested.groups),
         scan=tuple(tested.scan),
@@ -306,7 +303,7 @@ def audit_rows(
         ),
         given_forecast=tested.given if rows.keys else None,
         scores=score_rows(scores, units_of(target)),
-        miscoverage=rows_from(Miscoverage, miscoverage),
+        miscoverage=miscoverage,
         worst_groups=worst,
         notes=(
             *held.notes,

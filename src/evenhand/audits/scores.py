@@ -43,7 +43,6 @@ from evenhand.results import (
     CurvePoint,
     Finding,
     Interval,
-    Leak,
     Membership,
     PlainInterval,
     ProbabilityScores,
@@ -53,6 +52,7 @@ from evenhand.results import (
     WorstGroup,
     plain,
     rows_from,
+    with_ends,
 )
 from evenhand.scoring import isotonic_curve, probability_bins, probability_scores
 from evenhand.tables import EVERYONE, GroupRule, Groups
@@ -110,7 +110,7 @@ def tables_beside(
         "censoring": None if rows.times is None else counts_of(rows.times),
         "survival": tuple(survival_rates(rows, held)),
         "plain_intervals": tuple(plain_intervals(proof, rows)),
-        "possible_leaks": rows_from(Leak, held.leaks),
+        "possible_leaks": held.leaks,
     }
 
 
@@ -537,28 +537,31 @@ def with_sizes(
     """
     family = tested.family
 
-    def sized(pairs: Iterable[tuple[str, Members]], part: str, n: int) -> dict[str, Columns]:
-        found, level = dict[str, Columns](), 1 - family.shares[part]
-        for name, some in pairs:
-            found[name] = _columns(_sized(rows, some, level, n, random))
-            if some.dtype.kind == "f":
-                # members are not known, and the bounds are for the weighted rows
-                found[name] |= {"least_error": None, "most_error": None}
-        return found
+    def sized(
+        groups: Sequence[Finding], members: Iterable[tuple[str, Members]], part: str
+    ) -> list[Finding]:
+        n_groups, share = family.part(part)
+        found = {EVERYONE: _columns(everyone)}
+        for name, some in members:
+            found[name] = _columns(_sized(rows, some, 1 - share, max(n_groups, 1), random))
+        # coverages of other groups are not known
+        names = (with_ends(coverage_name(level)) for level in COVERED)
+        unknown: Columns = dict.fromkeys(chain.from_iterable(names))
+        return [replace(one, censored=True, **found.get(one.group, unknown)) for one in groups]
 
-    n_groups = max(family.n_groups, 1)
-    probable = ((group.name, shares) for group, shares in held.groups.probable())
-    listed: Iterable[tuple[str, Members]] = chain(held.groups.items(), probable)
-    named = {EVERYONE: _columns(everyone)} | sized(listed, "groups", n_groups)
-    significant = tested.scanned.least(MOST_SCANNED, 1 - family.confidence)
-    scan = sized(((name, mask) for name, _, mask in significant), "groups", n_groups)
-    own = sized(((one.name, mask) for one, mask in tested.own), "by_forecast", family.n_by_forecast)
+    named = ((group.name, some) for group, some in held.groups.every())
+    groups = sized(tested.groups, named, "groups")
+    significant = tested.scanned.least(MOST_SCANNED, family.level)
+    scan = sized(tested.scan, ((name, mask) for name, _, mask in significant), "groups")
+    own = ((one.name, mask) for one, mask in tested.own)
+    # of groups known by probability bounds are for the weighted rows, not for the members
+    bounds = {"least_error": None, "most_error": None}
     return dataclasses.replace(
         tested,
-        groups=_changed(tested.groups, named),
+        groups=[replace(one, **bounds) if one.probable else one for one in groups],
         # scanned groups have no mean PIT
-        scan=[replace(one, mean_pit=None) for one in _changed(tested.scan, scan)],
-        by_forecast=_changed(tested.by_forecast, own),
+        scan=[replace(one, mean_pit=None) for one in scan],
+        by_forecast=sized(tested.by_forecast, own, "by_forecast"),
     )
 
 
@@ -577,7 +580,7 @@ def with_learned_sizes(
     sized = []
     for row, group in zip(learned, found, strict=True):
         columns = _columns(_sized(rows, group.rows, confidence, len(found), random))
-        known = ("km_error", "km_error_low", "km_error_high", "coverage_80")
+        known = (*with_ends("km_error"), "coverage_80")
         sized.append(replace(row, censored=True, **{name: columns[name] for name in known}))
     return sized
 
@@ -607,14 +610,6 @@ def _columns(one: CensoredError) -> Columns:
     intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}
     found = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
     for name, ends in intervals.items():
-        found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        found |= dict(zip(with_ends(name), ends, strict=True))
     columns: Columns = plain(found)
     return columns
-
-
-def _changed(groups: Sequence[Finding], found: Mapping[str, Columns]) -> list[Finding]:
-    """Return groups with sizes where these were found; coverages of others are not known."""
-    unknown: Columns = {
-        f"{coverage_name(level)}{end}": None for level in COVERED for end in ("", "_low", "_high")
-    }
-    return [replace(one, censored=True, **found.get(one.group, unknown)) for one in groups]

@@ -1,8 +1,8 @@
 """Searches for miscalibrated groups: scan, learned group, oracle group and null distribution."""
 
-from evenhand.search.leaks import LEAK_COLUMNS, find_leaks
+from evenhand.search.leaks import find_leaks
 from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group, n_learnable
-from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS, conditional_miscoverage
+from evenhand.search.miscoverage import conditional_miscoverage
 
 # parts for audits, reports and tests; `__all__` is the documented reference
 from evenhand.search.scan import (

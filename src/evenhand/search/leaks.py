@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.results import Leak
 from evenhand.tables import Groups, as_numbers, as_table, feature_groups
 
-LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
-
-def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.DataFrame:
+def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tuple[Leak, ...]:
     """Find the groups and features that the outcome may define.
 
     Calibration within a group is defined for groups that are known before the outcome. In a group
@@ -52,76 +52,61 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
 
     Returns
     -------
-    DataFrame
-        One row per group or feature: `kind` ("group" or "feature"), `name`, the `column` that
-        defines the group (None for a mask), `apart`, the share of rows on which it differs from a
-        range of outcomes (NaN if it was found by rank correlation), and for features the
+    tuple of Leak
+        Groups, then features: `kind` ("group" or "feature"), `name`, the `column` that defines the
+        group (None for a mask), `apart`, the share of rows on which it differs from a range of
+        outcomes (None if it was found by rank correlation), and for features the
         `rank_correlation` with the outcomes and `forecast_rank_correlation`.
     """
     ranges = (Ranges.of(y), Ranges.of(median))
     ranks = _Ranks(pd.DataFrame({"y": y, "median": median}))
     table = pd.DataFrame() if features is None else as_table(features, y.size)
-    by_column: dict[str, tuple[float, float, float]] = {}
+    by_column: dict[str | None, Leak] = {}
     for j, (name, made) in enumerate(feature_groups(table)):
         values = table.iloc[:, j]
         # ids and free text have no groups, but may be missing where the outcome is of some range
         masks = [values.isna().to_numpy()] if isinstance(made, str) else list(made.values())
-        apart = [_apart(mask, *ranges) for mask in masks]
-        least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
-        found = ranks.of(values)
-        if not np.isnan([least, found[0]]).all():
-            by_column[name] = (float(least), *found)
-    features_found = [("feature", name, name, *numbers) for name, numbers in by_column.items()]
-    group_rows = _groups_found(groups, ranges, by_column)
-    return pd.DataFrame([*group_rows, *features_found], columns=list(LEAK_COLUMNS)).astype(
-        dict.fromkeys(LEAK_COLUMNS[3:], float)
-    )
-
-
-def _groups_found(
-    groups: Groups,
-    ranges: tuple[Ranges, Ranges],
-    by_column: dict[str, tuple[float, float, float]],
-) -> list[tuple[Any, ...]]:
-    """Return table rows of groups that are ranges of outcomes, and others of their columns."""
-    apart = {group.name: _apart(mask, *ranges) for group, mask in groups.pairs()}
-    columns = {
-        group.column
-        for group, _ in groups.pairs()
-        if group.column and not np.isnan(apart[group.name])
-    }
-    columns |= set(by_column)
-    unknown = (np.nan, np.nan)
-    return [
-        (
-            "group",
-            group.name,
-            group.column,
-            apart[group.name],
-            *by_column.get(group.column or "", (0.0, *unknown))[1:],
+        found = [_apart(mask, *ranges) for mask in masks]
+        least = min((one for one in found if one is not None), default=None)
+        own, of_median = ranks.of(values)
+        if least is not None or own is not None:
+            numbers = {"rank_correlation": own, "forecast_rank_correlation": of_median}
+            by_column[name] = Leak(kind="feature", name=name, column=name, apart=least, **numbers)
+    apart = {group: _apart(mask, *ranges) for group, mask in groups.pairs()}
+    # and other groups of their columns
+    columns = {one.column for one, share in apart.items() if share is not None} | set(by_column)
+    columns.discard(None)
+    of_groups = [
+        replace(
+            by_column.get(one.column, Leak(kind="group", name="")),
+            kind="group",
+            name=one.name,
+            column=one.column,
+            apart=share,
         )
-        for group, _ in groups.pairs()
-        if group.column in columns or not np.isnan(apart[group.name])
+        for one, share in apart.items()
+        if share is not None or one.column in columns
     ]
+    return *of_groups, *by_column.values()
 
 
-def _apart(mask: Mask, outcomes: Ranges, medians: Ranges) -> float:
+def _apart(mask: Mask, outcomes: Ranges, medians: Ranges) -> float | None:
     """Return the share of rows on which a group differs from a range of outcomes.
 
-    NaN if it is not such a range, or if the forecasts' medians separate the group as well.
+    None if it is not such a range, or if the forecasts' medians separate the group as well.
     """
     n = mask.size
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
     # few rows are often a range of outcomes by chance
     if smaller < 10:
-        return np.nan
+        return None
     apart = outcomes.apart(mask)
     # differs on at most 1% of the rows and on at most a tenth of the group and of its complement:
     # by the first rule alone any rare group would qualify
     is_range = apart <= 0.01 * n and apart <= 0.1 * smaller
     # a range that the forecasts separate as well is no leak: the group was predictable
-    return apart / n if is_range and apart < medians.apart(mask) else np.nan
+    return apart / n if is_range and apart < medians.apart(mask) else None
 
 
 @dataclass(frozen=True)
@@ -173,12 +158,12 @@ class _Ranks:
     def _whole(self) -> pd.DataFrame:
         return self.table.rank()
 
-    def of(self, values: pd.Series[Any]) -> tuple[float, float]:
-        """Return both correlations if the feature may be made from the outcome, else NaN."""
+    def of(self, values: pd.Series[Any]) -> tuple[float, float] | tuple[None, None]:
+        """Return both correlations if the feature may be made from the outcome, else None."""
         numbers = _as_numbers(values)
         present = ~np.isnan(numbers)
         if present.sum() < 20:
-            return np.nan, np.nan
+            return None, None
         # most features have no missing values and share the ranks of all outcomes, which are slow
         # to compute
         ranks = self._whole if present.all() else self.table[present].rank()
@@ -186,7 +171,7 @@ class _Ranks:
         # equal values have no correlation
         found = ranks.corr()["y"].abs().fillna(0.0)
         own, of_median = float(found["own"]), float(found["median"])
-        return (own, of_median) if own > 0.99 and own > of_median else (np.nan, np.nan)
+        return (own, of_median) if own > 0.99 and own > of_median else (None, None)
 
 
 def _as_numbers(values: pd.Series[Any]) -> Floats:

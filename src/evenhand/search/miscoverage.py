@@ -16,8 +16,6 @@ from evenhand.calibration import Cells, as_cells, covered
 from evenhand.draws import RandomState, generator
 from evenhand.tables import TableEncoder, as_table, take_rows
 
-MISCOVERAGE_COLUMNS = ("level", "excess", "low", "high", "n", "lowest_fifth", "highest_fifth")
-
 ENDS = (0.2, 0.36, 0.52, 0.68, 0.84, 1.0)
 """Ends of the blocks of rows as shares: each block is predicted from rows before it."""
 
@@ -126,11 +124,10 @@ def conditional_miscoverage(
     predicted, ranks = _predictions(matrix, share - np.asarray(levels), some.weights)
     weights = np.ones(order.size) if some.weights is None else some.weights
     later = slice(order.size - ranks.shape[0], None)
-    found = [
+    return pd.DataFrame(
         _row(share[later, j], predicted[:, j], ranks[:, j], weights[later], level, confidence)
         for j, level in enumerate(levels)
-    ]
-    return pd.DataFrame(found, columns=list(MISCOVERAGE_COLUMNS))
+    )
 
 
 def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

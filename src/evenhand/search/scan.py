@@ -631,7 +631,7 @@ def scan_groups(
     rows = GroupRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
     scanned = replace(scanned, adjusted=holm(scanned.sums.tests.p_value))
-    found = pd.DataFrame(scanned.columns(len(scanned.sums), 1 - confidence))
+    found = pd.DataFrame(scanned.columns(len(scanned.sums), 1 - confidence, 1 - confidence, {}))
     masks = scanned.masks
     same = {given.name: same.name for given, same in masks.same_rows.items()}
     found.attrs |= {"left_out": masks.left_out, "same_rows": same}
@@ -702,11 +702,7 @@ class Scanned:
             yield self.name(i), self.parts(i), self.rows(i)
 
     def columns(
-        self,
-        n_groups: int,
-        share: float,
-        level: float | None = None,
-        slopes: Mapping[str, Floats] | None = None,
+        self, n_groups: int, share: float, level: float, more: Mapping[str, Floats]
     ) -> dict[str, Any]:
         """Return the columns of the table of `scan_groups`.
 
@@ -714,19 +710,19 @@ class Scanned:
         ----------
         n_groups, share : int, float
             Number of groups whose intervals hold at once, and their error probability.
-        level : float, optional
-            Level of the adjusted p-values; by default `share`.
-        slopes : dict of str to ndarray of shape (g,), optional
+        level : float
+            Level of the adjusted p-values.
+        more : dict of str to ndarray of shape (g,)
             Further columns.
         """
         sums, masks, adjusted, few = self.sums, self.masks, self.adjusted, self.few
         # sort by p-value, then by error: the second sort is stable and keeps the order of the first
         order = np.argsort(-sums.error)
         order = order[np.argsort(adjusted[order], kind="stable")]
-        numbers = simultaneous_intervals(sums, n_groups, share) | dict(slopes or {})
+        numbers = simultaneous_intervals(sums, n_groups, share) | dict(more)
         numbers |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
         unknown = np.full(len(few), np.nan)
-        directions = _directions(sums, adjusted, share if level is None else level)[order]
+        directions = _directions(sums, adjusted, level)[order]
         pairs = list(zip(self.first[order].tolist(), self.second[order].tolist(), strict=True))
         names = masks.names
         # the last one is for groups of one mask, whose first mask is -1, all rows
