@@ -125,14 +125,6 @@ def test_the_promise_of_the_served_model_is_watched(place, evenhand):
     assert right["status"] == "no alarm"
 
 
-def test_the_certificate_of_another_model_is_refused(place, evenhand):
-    log, other = place / "right.sqlite", place / "other"
-    for more in ((), ("--context", "2026")):
-        refused = watch(evenhand, log, "--certificate", other, *more).complaint()
-        assert "its context '2026' has another model" in refused
-        assert "give the certificate of the served model" in refused
-
-
 @pytest.fixture(scope="module")
 def two(place, tmp_path_factory):
     """Return a log with a second context of the same model, and a third of another."""
@@ -166,6 +158,7 @@ def test_contexts_are_watched_alone_if_they_are_named(two, place, evenhand):
     assert "did you mean 'refreshed'?" in refused
     refused = watch(evenhand, two, *more, "2026,other model").complaint()
     assert "its context 'other model' has another model" in refused
+    assert "give the certificate of the served model" in refused
 
 
 def test_a_new_context_of_the_model_joins_a_running_watch(place, tmp_path, evenhand):

@@ -1122,7 +1122,7 @@ FAULTS = (
         "people who define the groups counted in them",
         "members[: max(0, self.n_learned - self.n_rows), self",
         "members[: max(0, self.n_learned - len(rows)), self",
-        ("test_watch_groups.py",),
+        ("test_watch_command.py",),
     ),
     Fault(
         "an outcome recorded at its horizon is late",
