@@ -56,8 +56,7 @@ def test_the_time_of_observation_is_kept_in_utc(log):
 def test_the_outcome_of_an_unknown_forecast_is_refused(log):
     refused(r"memory has no forecast 'g1'; give the id that", record_outcome, log, "g1", 1.0)
     for id in (None, 17, ["f0"]):
-        with pytest.raises(InputError, match="has no forecast"):
-            record_outcome(log, id, 1.0)
+        refused("has no forecast", record_outcome, log, id, 1.0)
     assert outcomes(log) == []
 
 

@@ -151,8 +151,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         assert told in complaint.err
         assert "--person id" in complaint.err
         assert not (tmp_path / "model").exists()
-    with pytest.raises(InputError, match=r"row 41 .*id .* of row 5"):
-        audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
+    refused(r"row 41 .*id .* of row 5", audit_parts, GIVEN, table, "y", id_column="id", **QUICK)
     made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json")).done()
     said = json.loads(made.out)
     assert (said["n_rows"], said["repeated_ids"], said["key"]) == (60, 1, fingerprint(KEY))

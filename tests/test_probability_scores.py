@@ -13,7 +13,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from evenhand import InputError
+from complaints import refused
 from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores, reliability
 from repeats import most_failures, repeats, statistical
 
@@ -156,8 +156,7 @@ def test_weights_are_numbers_of_equal_rows():
 )
 def test_bad_input_is_refused(p, y, message):
     for score in (probability_scores, curve):
-        with pytest.raises(InputError, match=message):
-            score(p, y)
+        refused(message, score, p, y)
 
 
 def unknown(found):

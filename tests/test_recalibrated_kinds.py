@@ -12,7 +12,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from evenhand import Forecast, InputError, RecalibratedClassifier, RecalibratedRegressor, load, save
+from complaints import refused
+from evenhand import Forecast, RecalibratedClassifier, RecalibratedRegressor, load, save
 from evenhand.calibration import Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import NO_CURVE, learn_events, losses_of_cells
@@ -309,8 +310,7 @@ def test_a_recalibrated_classifier_is_a_classifier(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), around.predict_proba(X))
     assert set(again.fit(X, labels).predict(X)) <= {"y", "n"}
     for wrong in (np.full(2000, "y"), np.arange(2000) % 3):
-        with pytest.raises(InputError, match="y must have two classes"):
-            model.fit(table, wrong)
+        refused("y must have two classes", model.fit, table, wrong)
 
 
 @pytest.mark.parametrize("by", [None, ["a"]])

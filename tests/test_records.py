@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from complaints import refused
 from distribution_examples import EXAMPLES, normal, samples
 from evenhand._validate import InputError
 from evenhand.distributions import (
@@ -78,8 +79,7 @@ def test_a_family_of_somebody_else_is_refused():
 
 def test_several_draws_are_stored_draw_by_draw():
     base = Forecast.from_normal([0.0, 5.0], [1.0, 2.0]).randomized(0.2, r=[[0.1, 0.6]])
-    with pytest.raises(InputError, match=r"shape \(n,\), got shape \(2, 2\); give one draw per"):
-        to_records(base.distribution)
+    refused(r"shape \(n,\), got shape \(2, 2\); give one draw per", to_records, base.distribution)
 
 
 def test_a_truncation_without_effect_is_left_out():
@@ -103,10 +103,8 @@ def test_a_truncation_without_effect_is_left_out():
 )
 def test_anything_else_is_refused(record, message):
     good = {"family": "poisson", "rate": 2.0}
-    with pytest.raises(InputError, match=message):
-        from_records([good, record])
-    with pytest.raises(InputError, match="records is empty"):
-        from_records([])
+    refused(message, from_records, [good, record])
+    refused("records is empty", from_records, [])
 
 
 def test_outcomes_of_several_kinds_are_refused():

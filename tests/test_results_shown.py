@@ -15,9 +15,9 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 import evenhand
+from complaints import refused
 from evenhand import (
     Forecast,
-    InputError,
     Outcomes,
     RandomizedRegressor,
     audit,
@@ -169,8 +169,7 @@ def test_no_key_hides_the_date_or_another_key():
     ],
 )
 def test_a_description_that_is_no_mapping_of_texts_is_refused(about, message):
-    with pytest.raises(InputError, match=re.escape(message)):
-        audit_pit(np.linspace(0.01, 0.99, 50), about=about, **QUICK)
+    refused(re.escape(message), audit_pit, np.linspace(0.01, 0.99, 50), about=about, **QUICK)
 
 
 def test_the_command_takes_the_description(tmp_path, evenhand):

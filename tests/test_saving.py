@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from complaints import refused
-from evenhand import InputError, RandomizedRegressor, load, save, store
+from evenhand import RandomizedRegressor, load, save, store
 from evenhand._files import replace_file, sweep_partials, write_text
 from evenhand._locks import OLD_SECONDS
 
@@ -343,8 +343,7 @@ def test_a_save_without_certificate_removes_that_of_the_old_model(packed, tmp_pa
     assert not (tmp_path / "certificate.json").exists()
     assert not (tmp_path / "report.html").exists()
     assert penalty_of(load(tmp_path)) == 7.0
-    with pytest.raises(InputError, match=r"no readable certificate\.json"):
-        store.read_certificate(tmp_path)
+    refused(r"no readable certificate\.json", store.read_certificate, tmp_path)
 
 
 def test_pages_and_files_that_no_certificate_names_stay(packed, tmp_path):

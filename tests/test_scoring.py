@@ -8,7 +8,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand import InputError, RandomizedRegressor, scoring
+from complaints import refused
+from evenhand import RandomizedRegressor, scoring
 from evenhand.forecast import Forecast
 from evenhand.scoring import cell_log_score
 from forecaster_examples import linear_task
@@ -66,8 +67,7 @@ def test_a_grid_search_tells_values_of_alpha_apart(scorer):
 
 def test_estimators_without_a_forecast_are_refused_with_the_remedy():
     pipeline = make_pipeline(StandardScaler(), RandomizedRegressor(Ridge())).fit(X, Y)
-    with pytest.raises(InputError, match=r"RandomizedRegressor\(pipeline\)"):
-        scoring.neg_crps(pipeline, X, Y)
+    refused(r"RandomizedRegressor\(pipeline\)", scoring.neg_crps, pipeline, X, Y)
 
 
 def log_density(model, X, y):
@@ -116,8 +116,7 @@ def test_a_cell_at_a_bound_has_all_probability_beyond_it():
     y = np.zeros(len(X))
     open_cell = scoring.neg_cell_log_score(0.5, span=(0.0, np.inf))(model, X, y)
     assert open_cell == pytest.approx(np.log(special.ndtr(0.25) / 0.5), rel=1e-12)
-    with pytest.raises(InputError, match="step must be positive, got 0"):
-        scoring.neg_cell_log_score(0)
+    refused("step must be positive, got 0", scoring.neg_cell_log_score, 0)
 
 
 def test_scores_of_counts_are_log_probabilities():

@@ -314,8 +314,7 @@ def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon
     ],
 )
 def test_bad_curves_are_refused(times, survival, message):
-    with pytest.raises(InputError, match=message):
-        Forecast.from_survival(times, survival)
+    refused(message, Forecast.from_survival, times, survival)
 
 
 def test_links_randomize_the_time_and_not_the_probability_of_the_event():

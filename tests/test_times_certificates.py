@@ -8,8 +8,8 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from censored_laws import Sample, forecast_cdf
+from complaints import refused
 from evenhand import Forecast, Outcomes, certify, randomize
-from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
     Reading,
@@ -166,8 +166,7 @@ def test_a_hurdle_of_times_separates_the_event_from_its_time():
     assert (base.high[base.unknown] == 1).all()
     assert proof.named("a") < 0.5
     assert "the event by 2" in proof.summary()
-    with pytest.raises(InputError, match="watch named groups"):
-        proof.promise(0.2)
+    refused("watch named groups", proof.promise, 0.2)
 
 
 def test_several_rows_of_a_person_count_once():
@@ -249,8 +248,7 @@ def test_randomize_refuses_what_cannot_be_certified():
         ("fitted beforehand", BayesianRidge(), options),
     ]
     for message, estimator, known in refused:
-        with pytest.raises(InputError, match=message):
-            randomize(estimator, X, Outcomes(z, **known), random_state=0)
+        refused(message, randomize, estimator, X, Outcomes(z, **known), random_state=0)
 
 
 # --- simulations: bounds below the population's value in at most 5% of data sets
