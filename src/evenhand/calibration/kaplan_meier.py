@@ -18,7 +18,6 @@ from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
     n_effective,
-    quantile_distance,
     ramps_at,
     share_inside,
 )
@@ -110,27 +109,17 @@ class KaplanMeier(OneLine):
         low, high = -np.expm1(log_survival * np.exp([-half, half]))
         return float(low), float(high)
 
-    def continued(self, level: float) -> float:
-        """Estimate at a level of PITs; beyond the last value it is a line to 1."""
-        found = float(self.at(level))
-        if level <= self.last or self.last >= 1:
-            return found
-        # as the forecasts predict
-        return found + (1 - found) * (level - self.last) / (1 - self.last)
+    def cells(self) -> Cells:
+        """Estimate for PITs, as cells with weights.
 
-    def area(self, stop: float) -> float:
-        """Integral of the estimate for PITs up to a level."""
-        ends = np.minimum(np.concatenate(([0.0], self.values, [self.last])), stop)
-        inner = float(np.concatenate(([0.0], self.cdf)) @ np.diff(ends))
-        beyond = max(stop - self.last, 0.0)
-        return inner + beyond * (self.continued(self.last) + self.continued(stop)) / 2
+        What is left beyond the last value is one cell up to 1, as the forecasts predict.
+        """
+        low, high = np.append(self.values, self.last), np.append(self.values, 1.0)
+        return Cells(low, high, weights=np.diff(self.cdf, prepend=0.0, append=1.0))
 
     def error(self) -> float:
         """W1 distance of an estimate for PITs from uniform, 0 to 1/2."""
-        ends = np.concatenate(([0.0], self.values, [self.last]))
-        levels = np.concatenate(([0.0], self.cdf))
-        inner = quantile_distance(levels, ends)
-        return min(float(inner + abs(levels[-1] - self.last) * (1 - self.last) / 2), 0.5)
+        return min(calibration_error(self.cells()), 0.5)
 
 
 def estimated_error(pit: Pit) -> float:
@@ -215,20 +204,32 @@ def _estimate(cells: Cells) -> tuple[KaplanMeier, float]:
     return KaplanMeier.of(np.minimum(values, end), ~lost & (values <= end), weights), end
 
 
-def _sizes(estimate: KaplanMeier) -> _Sizes:
-    last, at = estimate.last, estimate.continued
-    area = estimate.area(1.0)
+def _sizes(cells: Cells, masses: Floats, jumps: Floats, last: float, unknown: float) -> _Sizes:
+    """Return the sizes of a distribution of PITs, with a mass of each row of cells.
+
+    The jumps of the estimate among them add up to its value at the end; what is left is beyond the
+    PIT `last`, wherever it is.
+    """
+    low, high, rest = cells.low, cells.high, 1 - float(jumps.sum())
     shares = {}
     for level in COVERED:
-        ends = (1 - level) / 2, (1 + level) / 2
-        below, inside = (at(min(end, last)) for end in ends)
-        least = max(inside - (below if ends[0] <= last else 1.0), 0.0)
-        most = (1.0 if ends[1] > last else inside) - below
-        shares[level] = at(ends[1]) - at(ends[0]), least, most
-    # the line to 1, from a constant that begins at the end or from one that ends at 1
-    unknown = (1 - at(last)) * (1 - last) / 2
-    spread = 2 * estimate.area(0.5) - area + 0.25
-    return _Sizes(estimate.error(), unknown, area - 0.5, spread, shares)
+        inside = share_inside(low, high, level).mean(axis=-1)
+        least = float(jumps @ inside)
+        most = least + rest if last < (1 + level) / 2 else least
+        shares[level] = float(masses @ inside), least, most
+    left, right, width = low - 0.5, high - 0.5, high - low
+    # s |s| / 2 is the antiderivative of |s|
+    areas = (right * np.abs(right) - left * np.abs(left)) / 2
+    spread = np.divide(areas, width, out=np.abs(left), where=width > 0).mean(axis=-1)
+    some = masses > 0
+    own = Cells(low[some], high[some], weights=masses[some])
+    return _Sizes(
+        min(calibration_error(own), 0.5),
+        unknown,
+        0.5 - float(masses @ (low + width / 2).mean(axis=-1)),
+        float(masses @ spread) - 0.25,
+        shares,
+    )
 
 
 def _covariance(cells: Cells, end: float) -> Floats:
@@ -282,32 +283,17 @@ def _jumps(cells: Cells, pit: Floats, estimate: KaplanMeier, end: float) -> Floa
     return found
 
 
-def _served_sizes(cells: Cells, pit: Floats, estimate: KaplanMeier, jumps: Floats) -> _Sizes:
-    """Return the sizes of served PITs, whose distribution is that of people with a known time.
+def _masses(cells: Cells, pit: Floats, jumps: Floats, last: float) -> Floats:
+    """Return the masses of people in the estimated distribution of served PITs.
 
-    They have the jumps of the estimate of base PITs as weights. What is left beyond its last jump
-    is spread over the people who are cut off and whose completed base PIT is beyond it.
+    People with a known time have the jumps of the estimate of base PITs. What is left beyond its
+    last jump is spread over the people who are cut off and whose completed base PIT is beyond it.
     """
-    drawn, rest = cells.drawn, 1 - jumps.sum()
-    beyond = _weights(cells) * ((jumps == 0) & (pit > estimate.last))
+    rest = 1 - jumps.sum()
+    beyond = _weights(cells) * ((jumps == 0) & (pit > last))
     if rest > 0 and beyond.any():
-        masses = jumps + rest * beyond / beyond.sum()
-    else:
-        masses = jumps / jumps.sum() if jumps.any() else cells.shares
-    some = masses > 0
-    shares = {}
-    for level in COVERED:
-        inside = share_inside(drawn, drawn, level).mean(axis=-1)
-        least = float(jumps @ inside)
-        shares[level] = float(masses @ inside), least, least + float(rest)
-    moved = np.maximum(drawn, 1 - drawn).mean(axis=-1)
-    return _Sizes(
-        min(calibration_error(Cells(drawn[some], weights=masses[some])), 0.5),
-        float((masses * (jumps == 0)) @ moved),
-        0.5 - float(masses @ drawn.mean(axis=-1)),
-        float(masses @ np.abs(drawn - 0.5).mean(axis=-1)) - 0.25,
-        shares,
-    )
+        return np.asarray(jumps + rest * beyond / beyond.sum())
+    return jumps / jumps.sum() if jumps.any() else cells.shares
 
 
 def _served_covariance(cells: Cells, pit: Floats, jumps: Floats, of_base: Floats) -> Floats:
@@ -488,11 +474,18 @@ def censored_error(
     own = cells if base is None else base.at_points(~cells.unknown)
     estimate, end = _estimate(own)
     if base is None:
-        found = _sizes(estimate)
+        line = estimate.cells()
+        masses, last = line.shares, estimate.last
+        jumps = np.append(masses[:-1], 0.0)
+        # the line to 1, from a constant that begins at the end or from one that ends at 1
+        found = _sizes(line, masses, jumps, last, float(masses[-1]) * (1 - last) / 2)
     else:
         pit = base.drawn[:, 0]
         jumps = _jumps(cells, pit, estimate, end)
-        found = _served_sizes(cells, pit, estimate, jumps)
+        masses = _masses(cells, pit, jumps, estimate.last)
+        moved = np.maximum(cells.drawn, 1 - cells.drawn).mean(axis=-1)
+        unknown = float((masses * (jumps == 0)) @ moved)
+        found = _sizes(cells.at_points(), masses, jumps, 0.0, unknown)
     low, high = 0.0, 0.5
     coverage = {
         level: Estimate(min(max(share, 0.0), 1.0), 0.0, 1.0)
