@@ -439,40 +439,44 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
 
 
 def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
-    """Draw predicted and observed rates by tenth of the probability."""
-    n, part = len(tenths), "tenth" if len(tenths) == 10 else "part"
+    """Draw predicted and observed rates by tenth of the probability, and of the worst group."""
+    n, part, leading = len(tenths), "tenth" if len(tenths) == 10 else "part", rows.leading
+    drawn: dict[float, Finding] = dict(enumerate(tenths, 1))
+    note = "Mark: observed, with its interval."
+    worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
+    if leading is not None and leading not in (rows.everyone, *tenths):
+        # apart from the tenths, on their right
+        worst = drawn[n + 1.6] = leading
+        note += f" Group: {short(name_of(leading, rows), NAME)}."
     layers: list[Layer] = []
     marks = []
-    for i, one in enumerate(tenths, 1):
+    for i, one in drawn.items():
         predicted, rate = one.predicted or 0.0, one.rate or 0.0
         tip = f"{percent(predicted)} predicted, {percent(rate)} observed"
         ends = [predicted + end for end in (one.bias_low, one.bias_high) if end is not None]
-        upright = (max(ends[0], 0.0), min(ends[1], 1.0)) if len(ends) == 2 else None
-        marks.append(Point(i, rate, tip, upright=upright))
+        low, high = (max(ends[0], 0.0), min(ends[1], 1.0)) if len(ends) == 2 else (rate, rate)
+        marks.append(Point(i, rate, tip, upright=(low, high) if ends[1:] else None))
         label = "predicted" if i == 1 else ""
         layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
-    worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
-    if worst is not None:
-        i, predicted = tenths.index(worst), worst.predicted or 0.0
-        # above and below all marks of this tenth, so that no mark is covered
-        low, high = marks[i].upright or (marks[i].y, marks[i].y)
-        sides: tuple[Side, Side] = (
-            ("above", "below") if marks[i].y > predicted else ("below", "above")
-        )
-        place = {"above": max(high, predicted), "below": min(low, predicted)}
-        layers += [
-            Label(i + 1, place[sides[0]], percent(marks[i].y), sides[0]),
-            Label(i + 1, place[sides[1]], percent(predicted), sides[1], is_reference=True),
-        ]
-    most = max(end for point in marks for end in (point.y, *(point.upright or ())))
+        if one is worst:
+            # above and below all marks, so that none is covered
+            sides: tuple[Side, Side] = (
+                ("above", "below") if rate > predicted else ("below", "above")
+            )
+            place = {"above": max(high, predicted), "below": min(low, predicted)}
+            layers += [
+                Label(i, place[sides[0]], percent(rate), sides[0]),
+                Label(i, place[sides[1]], percent(predicted), sides[1], is_reference=True),
+            ]
+    most = max(end for one in marks for end in (one.y, *(one.upright or ())))
     title = f"{part} of the forecast, lowest to highest"
     return Chart(
         f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
-        Axis(0.5, n + 0.5, title, range(1, n + 1)),
-        [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
-        top_axis(max([most, *(one.predicted or 0.0 for one in tenths)])),
+        Axis(0.5, max(drawn) + 0.5, title, [*drawn], lambda i: f"{i}" if i <= n else "group"),
+        [*layers, *_marks(zip(drawn.values(), marks, strict=True), rows)],
+        top_axis(max([most, *(one.predicted or 0.0 for one in drawn.values())])),
         title=f"Predicted and observed, by {part} of the forecast",
-        note="Mark: observed, with its interval.",
+        note=note,
     )
 
 
