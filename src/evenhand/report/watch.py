@@ -130,6 +130,11 @@ def date_words(date: str, days_before: float = 0) -> str:
     return f"{found.day} {found:%B %Y}" + (f", {found:%H:%M}" if is_time else "")
 
 
+def days_between(first: str, last: str) -> str:
+    """Write the dates from the first to the last, a single one once."""
+    return " to ".join(dict.fromkeys(map(date_words, (first, last))))
+
+
 def days_in_words(days: float) -> str:
     """Return a length of time, below one day in hours or minutes.
 
@@ -473,7 +478,7 @@ def evidence_chart(watched: Watched) -> Chart | None:
         for word, color, shape, found in signals_of
         if found
     ]
-    x = time_axis(days[0], days[-1], f"{date_words(dates[0])} to {date_words(dates[-1])}")
+    x = time_axis(days[0], days[-1], days_between(dates[0], dates[-1]))
     return Chart(
         "Evidence of each part by period, on a logarithmic scale; an alarm is raised at the"
         " dashed line.",
@@ -546,9 +551,9 @@ def watch_document(values: Values) -> Document:
     false_alarm = in_full(watched.settings["false_alarm"])
     word, tone, facts = "No rows yet.", "few", ["no rows yet"]
     if watched.n_rows:
-        word, tone, first = "No alarm.", "none", date_words(watched.values["first"])
-        until = date_words(watched.values["until"])
-        facts = [count(watched.n_rows, "forecast"), watched.periods, f"{first} to {until}"]
+        word, tone = "No alarm.", "none"
+        days = days_between(watched.values["first"], watched.values["until"])
+        facts = [count(watched.n_rows, "forecast"), watched.periods, days]
     if watched.alarms:
         word, tone = "Alarm.", "problem"
     lead, *others = sentences(watched)
