@@ -136,7 +136,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem():
     assert rows.problems == (rows.given,)
     assert rows.status.n_problems == 1
     slots = Slots(rows)
-    assert slots.verdict.startswith("in 1 group: all people together. The error (gap of predicted")
+    assert slots.verdict.startswith("in 1 group: everyone. Error (gap of predicted")
     assert slots.title == (
         "All people, by their own forecasts: errors differ between low and high forecasts."
     )
@@ -228,7 +228,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     text = short(values)
     # verdict.md: 9.9 points for 500 and 18.2 for 150 rows of one of 50 groups
     assert (
-        "These rows would have shown a difference of predicted and observed rate of 18.2 points or"
+        "These rows would have shown a gap of predicted and observed rate of 18.2 points or"
         " more in a group of 150 rows, 9.9 in 500, "
     ) in text
     assert "Rate within 2 points in 10 groups, not proven for the others (95% con" in text
@@ -416,7 +416,7 @@ def test_next_steps_are_commands_that_exist(name):
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():
     # the trend of the example is the smallest p-value of everyone
     step, *_ = Slots(judged(yes_no())).next
-    assert step.what.startswith("Recalibrate all forecasts")
+    assert step.what.startswith("Recalibrate with rows")
     command = "evenhand audit t.csv --target y --forecast probability=p"
     values = yes_no(provenance={"command": command})
     values["groups"][0] |= {"off": False, "problem": False}
@@ -443,7 +443,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
     # nobody has the rows of a group found by search among other rows
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
-    assert alone.what.startswith("Recalibrate all forecasts")
+    assert alone.what.startswith("Recalibrate with rows")
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
         Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())
@@ -468,8 +468,8 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
     code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
     by = [word for option, word in pairwise(code) if option == "--by"]
     assert by == ["age > 60", "sex = f", "kidney <= 79"]
-    assert "Repair 3 groups with rows that neither model nor audit saw:" in text
-    assert "FOUND in 5 of 5 groups. In 5 the error" in text
+    assert "Repair 3 groups with rows new to model and audit before relying on them:" in text
+    assert "over 2 points, in 5 with 95% confidence." in text
 
 
 def test_long_names_in_a_chart_take_two_lines():

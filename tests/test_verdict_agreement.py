@@ -59,16 +59,14 @@ def check(rows):
     assert slots.badge in flat
     assert slots.badge in document
     assert (status.verdict == PROBLEM) == (status.n_problems > 0) == bool(slots.name)
-    assert bool(re.search("groups?: all people together", flat)) == rows.is_everyone_problem
-    others = re.search(r"(?:together and|FOUND in) ([\d,]+) of ([\d,]+)", flat)
+    assert bool(re.search("groups?: everyone", flat)) == rows.is_everyone_problem
+    others = re.search(r"(?:everyone and|FOUND in) ([\d,]+) of ([\d,]+)", flat)
     if others is not None:
         n = status.n_problems - rows.is_everyone_problem
         assert others.groups() == (f"{n:,}", f"{status.n_examined:,}")
-    beyond = re.search(r"In ([\d,]+) the (?:error|difference)", flat)
-    assert (0 if beyond is None else int(beyond[1].replace(",", ""))) == (
-        status.n_beyond if status.n_problems else 0
-    )
-    assert ("but may be under" in flat) == (status.n_problems > 0 == status.n_beyond)
+    beyond = re.search(r"over [\d.]+ points(?: \(or slope off\))?, in ([\d,]+|none) with 9", flat)
+    shown = f"{status.n_beyond:,}" if status.n_beyond else "none"
+    assert (beyond and beyond[1]) == (shown if status.n_problems else None)
     # an audit read from its JSON has the same sentences
     again = AuditRows.read(rows.to_json())
     assert (audit_text(again), audit_markdown(again)) == (text, document)

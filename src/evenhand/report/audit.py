@@ -205,8 +205,8 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     note, given = "", rows.given_forecast
     if given is not None and rows.given is not None:
         reach = tables.estimate(rows.given.size, points)
-        note = f"People with the same forecast: mean error {reach}; right forecasts would show"
-        note += f" {points(given.chance)}."
+        note = f"The mean error of these groups is {reach}. It leaves out the"
+        note += f" {points(given.chance)} that right forecasts would show by chance."
     table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
     hint = "are low and high forecasts equally right?"
     yield section("own", "By the forecast itself", hint, table)

@@ -169,7 +169,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                     NARROW: "probabilities are too extreme",
                     WIDE: "probabilities are not extreme enough",
                 },
-                gap="difference of predicted and observed rate",
+                gap="gap of predicted and observed rate",
                 point=(
                     "The difference of the share of people who had the event and the mean"
                     " prediction, in points. Of all people it is the mean distance within tenths of"

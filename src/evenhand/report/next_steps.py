@@ -40,7 +40,7 @@ GOAL = "0.25"
 MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
 """A model with a correction of all its forecasts."""
 
-APART = "with rows that neither model nor audit saw"
+APART = "with rows new to model and audit"
 
 
 def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
@@ -80,7 +80,8 @@ def _repair(rows: AuditRows, options: str) -> Step:
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
         lines = f"repaired = {MAPS}", "repaired.fit({})"
-        return _step(rows, options, f"Recalibrate all forecasts {APART}.", command, *lines)
+        what = f"Recalibrate {APART} before relying on forecasts."
+        return _step(rows, options, what, command, *lines)
     what, model = f"Repair {count(len(ruled), 'group')}", "model"
     if len(ruled) == 1 or not rows.has_command:
         what = f"Repair {'this group' if ruled == [worst] else 'the groups'}"
@@ -97,7 +98,8 @@ def _repair(rows: AuditRows, options: str) -> Step:
         rest = f" (the worst one has no rule and is left out: name groups by {by})"
     option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
-    return _step(rows, options, f"{what} {APART}{rest}.", command, first, line)
+    what = f"{what} {APART} before relying on {'it' if ruled == [worst] else 'them'}{rest}."
+    return _step(rows, options, what, command, first, line)
 
 
 def _rule_of(one: Finding) -> str:

@@ -95,9 +95,9 @@ def name_of(one: Finding, rows: AuditRows) -> str:
     elif one.key is not None:
         name = _own_name(one, kind)
     elif one.mass is not None and not one.group:
-        by = f", by {joined(one.features)}" if one.features else ""
+        by = f", mostly by {joined(one.features)}" if one.features else ""
         people = "people" if one.n_judged is None else f"{one.n_judged:,} rows"
-        name = f"{in_full(one.mass)} of {people}{by}"
+        name = f"a group found by search ({in_full(one.mass)} of {people}{by})"
     else:
         listed = (*rows.named, *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
@@ -185,14 +185,16 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
     where, n = f"in {status.n_problems:,} of {count(status.n_examined, 'group')}.", status.n_beyond
     if rows.is_everyone_problem:
         others = f" and {status.n_problems - 1:,} of {status.n_examined:,} others"
-        where = f"in {count(status.n_problems, 'group')}: {ALL}{others * (status.n_problems > 1)}."
+        where = (
+            f"in {count(status.n_problems, 'group')}: everyone{others * (status.n_problems > 1)}."
+        )
     elif everyone.rate is not None and not everyone.is_mean_off:
         rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
         where += f" The average is right ({rates})."
-    beyond = f"In {n:,} the {kind.gap} is over {limit} points"
-    if not n:
-        beyond = f"The {kind.gap} is not 0, but may be under {limit} points"
-    return f"{where} {beyond} ({confidence} confidence)."
+    # every problem is beyond the tolerance by its estimate, or by its slope
+    beyond = f"over {limit} points" + " (or slope off)" * kind.has_rates
+    sure = f"in {f'{n:,}' if n else 'none'} with {confidence} confidence"
+    return f"{where} {capitalized(kind.gap)} {beyond}, {sure}."
 
 
 ALL = "all people together"
@@ -240,10 +242,9 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         least = "" if reach == UNKNOWN else f" ({reach})"
     error = f"error {points(one.size.value)} points{least}{n}"
     if one is rows.given:
-        chance = rows.given_forecast.chance if rows.given_forecast else None
         where = [one.direction or "errors differ between forecasts"] if one.off else []
-        error = f"among people of equal forecast {points(one.error)} points{least}"
-        return [*where, f"{error}; {points(chance)} by chance alone"]
+        error = f"in groups of equal forecasts the error averages {points(one.error)} points{least}"
+        return [*where, error]
     rate = _rates(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
@@ -267,12 +268,9 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
 
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     """Return size, slope and level of the error of the probabilities of all people."""
-    given = rows.given_forecast
     reach = band(points, everyone.error_low, everyone.error_high)
-    chance = "" if given is None else f"{points(given.chance)} by chance alone"
-    inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
     size = f"probabilities are off by {points(everyone.error)} points on average"
-    found = [f"{size} ({inside})" if inside else size]
+    found = [size if reach == UNKNOWN else f"{size} ({reach})"]
     for one in rows.probability_scores[:1]:
         ends = band(ratio, one.slope_low, one.slope_high)
         if one.slope is not None and ends != UNKNOWN:
@@ -514,13 +512,10 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
         yield MEANS_OF_DRAWS
 
 
-UNNAMED = "Groups that nobody named: {}."
-
-
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = f"by features under {rows.family.min_size:,} rows"
-    yield f"Groups {least if rows.scan else 'that were not examined'}."
+    least = f" (by features under {rows.family.min_size:,} rows)" if rows.scan else ""
+    yield f"Groups {'not examined' if rows.bound else 'nobody named'}{least}."
     yield "Later changes."
     if kind.horizon:
         yield f"Times after {kind.horizon.removeprefix('time ')}."
@@ -529,17 +524,15 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     elif kind.has_rates:
         # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
         # event divided by the group size can be proven for the bias of every group
-        why = "no data can prove that the probabilities of each are right"
-        yield UNNAMED.format(why)
+        yield "No data can prove that the probabilities of every group are right."
     elif rows.bound is None and rows.is_randomized:
         few = ", as only one draw per row is known: audit several draws per row"
-        yield UNNAMED.format(f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}")
+        yield f"Nothing is proven for every group{few if rows.n_draws == 1 else '; see the notes'}."
     elif rows.bound is None:
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
         # the floor of others depends on the sizes of the atoms (outcomes: 2)
         size = "an error of 40 points" if kind.name in ("continuous", "") else "a large error"
-        why = f"unless forecasts are randomized, no data can exclude {size} in some fifth of people"
-        yield UNNAMED.format(why)
+        yield f"Unless forecasts are randomized, no data exclude {size} in some fifth of people."
 
 
 # --- how it was decided, and conditions of a gate

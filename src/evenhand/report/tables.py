@@ -135,7 +135,7 @@ def groups(
 def rule_of(one: Finding, rows: AuditRows) -> Value:
     """Write the exact rule of a group, and how it was found."""
     if one.mass is not None:
-        return Value(one.group or name_of(one, rows), "found by search")
+        return Value(one.group or name_of(one, rows), "found by search" if one.group else UNKNOWN)
     if one.part is not None:
         name = name_of(one, rows)
         return Value(f"{name[:1].upper()}{name[1:]}")
