@@ -1132,8 +1132,8 @@ FAULTS = (
     ),
     Fault(
         "missing outcomes in the tails of the envelope",
-        "rows.known), np.zeros(tails.size))",
-        "rows.known), np.ones(tails.size))",
+        "share, 0.0, 1.0), np.zeros(tails.size))",
+        "share, 0.0, 1.0), np.ones(tails.size))",
         ("test_promises.py",),
     ),
     Fault(

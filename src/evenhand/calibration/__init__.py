@@ -36,6 +36,7 @@ from evenhand.calibration.errors import (
     covered_whole,
     histogram_table,
     line_distance,
+    middle_distances,
     n_effective,
     pathwise_errors,
     pit_histogram,

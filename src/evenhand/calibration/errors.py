@@ -50,6 +50,22 @@ def quantile_distance(values: Floats, ends: Floats) -> Floats:
     return np.asarray(right.sum(axis=-1) / 2)
 
 
+def middle_distances(low: Floats, high: Floats) -> Floats:
+    """Return the mean of `|c - 1/2|` over each cell.
+
+    Examples
+    --------
+    >>> middle_distances(np.array([0.9, 0.0]), np.array([0.9, 1.0]))
+    array([0.4 , 0.25])
+    """
+    left, right = low - 0.5, high - 0.5
+    is_across = (left < 0) & (right > 0)
+    width = np.where(is_across, right - left, 1.0)
+    # over a cell across 1/2 it is the mean of two triangles
+    triangles = (left**2 + right**2) / (2 * width)
+    return np.where(is_across, triangles, np.abs(left + right) / 2)
+
+
 def row_distances(block: Floats) -> Floats:
     """Return the W1 distance of each row to the uniform distribution, shape (n, m) -> (n,)."""
     # the PITs of most forecasters increase with the draw, and draws are usually sorted

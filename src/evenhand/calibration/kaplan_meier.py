@@ -17,6 +17,7 @@ from evenhand.calibration.cells import Cells, Pit, as_cells
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
+    middle_distances,
     n_effective,
     ramps_at,
     share_inside,
@@ -217,17 +218,13 @@ def _sizes(cells: Cells, masses: Floats, jumps: Floats, last: float, unknown: fl
         least = float(jumps @ inside)
         most = least + rest if last < (1 + level) / 2 else least
         shares[level] = float(masses @ inside), least, most
-    left, right, width = low - 0.5, high - 0.5, high - low
-    # s |s| / 2 is the antiderivative of |s|
-    areas = (right * np.abs(right) - left * np.abs(left)) / 2
-    spread = np.divide(areas, width, out=np.abs(left), where=width > 0).mean(axis=-1)
     some = masses > 0
     own = Cells(low[some], high[some], weights=masses[some])
     return _Sizes(
         min(calibration_error(own), 0.5),
         unknown,
-        0.5 - float(masses @ (low + width / 2).mean(axis=-1)),
-        float(masses @ spread) - 0.25,
+        0.5 - float(masses @ (low + high).mean(axis=-1)) / 2,
+        float(masses @ middle_distances(low, high).mean(axis=-1)) - 0.25,
         shares,
     )
 

@@ -261,8 +261,7 @@ class Statement:
         logs = np.ascontiguousarray(path).reshape(shape)
         if self.reduce == "min":
             return np.asarray(logs.min(axis=-1))
-        top = logs.max(axis=-1, initial=-np.inf)
-        return np.asarray(top + np.log(np.exp(logs - top[..., None]).mean(axis=-1)))
+        return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(len(self.directions)))
 
     def decisive(self, path: Floats) -> Ints:
         """Return the value that decides, or adds most, in each set, (G * J,) -> (G,)."""
@@ -374,10 +373,8 @@ class Tests(Stored):
             return
         self.names += names
         self.thresholds = np.append(self.thresholds, thresholds)
-        none = np.zeros(len(names))
         for name in ("n_rows", "largest", "has_alarm"):
-            now = getattr(self, name)
-            setattr(self, name, np.append(now, none.astype(now.dtype)))
+            setattr(self, name, np.pad(getattr(self, name), (0, len(names))))
         # without a row the evidence is 1: the set might as well have been there from the start
         self.history += [[0.0] * max(self.processes.period - 1, 0) for _ in names]
         ends = self.statement.low, self.statement.bound
@@ -404,7 +401,9 @@ class Tests(Stored):
         date_of : callable
             Returns the start of a period by its number, from 1.
         """
-        rows, counts = _packed(members)
+        # the evidence of a set depends on its own rows alone: they come first in its column
+        counts = members.sum(axis=0)
+        rows = np.argsort(~members, axis=0, kind="stable")[: counts.max(initial=0)]
         n_values = x.shape[-1]
         is_padding = np.arange(len(rows))[:, None] >= counts
         values = np.where(is_padding[..., None], np.nan, x[rows])
@@ -473,23 +472,3 @@ def _rounded(log_evidence: float) -> float:
     (2.3457, 0.0)
     """
     return round(float(log_evidence), DIGITS) + 0.0
-
-
-def _packed(members: Mask) -> tuple[Ints, Ints]:
-    """Return the row numbers of each set, one set per column, (m, G), and their counts.
-
-    The evidence of a set does not depend on other rows, so each set needs its own rows alone; m is
-    the size of the largest set. Columns are padded with 0.
-
-    Examples
-    --------
-    >>> rows, counts = _packed(np.array([[True, False], [False, True], [True, False]]))
-    >>> rows.tolist(), counts.tolist()
-    ([[0, 1], [2, 0]], [2, 1])
-    """
-    counts = members.sum(axis=0)
-    packed = np.zeros((int(counts.max(initial=0)), members.shape[-1]), dtype=np.intp)
-    sets, rows = np.nonzero(members.T)
-    places = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    packed[places, sets] = rows
-    return packed, counts

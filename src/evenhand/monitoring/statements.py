@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.calibration import binned_error
+from evenhand.calibration import binned_error, middle_distances
 from evenhand.certificates import Envelope, Promise
+from evenhand.draws import nodes
 from evenhand.links import Link
 from evenhand.monitoring.e_processes import Direction, Statement, Stored
 from evenhand.monitoring.rows import Cells, Rows
@@ -53,12 +54,7 @@ def cell_witnesses(low: Floats, high: Floats) -> Floats:
            [ 0.1  , -0.1  , -0.038,  0.038]])
     """
     shift = (low + high) / 2 - 0.5
-    left, right = low - 0.5, high - 0.5
-    is_across = (left < 0) & (right > 0)
-    width = np.where(is_across, right - left, 1.0)
-    # over a cell across 1/2 the mean of |c - 1/2| is that of two triangles
-    distance = np.where(is_across, (left**2 + right**2) / (2 * width), np.abs(shift))
-    spread = distance - 0.25
+    spread = middle_distances(low, high) - 0.25
     return np.stack((shift, -shift, spread, -spread), axis=-1)
 
 
@@ -89,7 +85,7 @@ def averaged_witnesses(link: Link, low: Floats, high: Floats) -> Floats:
     >>> averaged_witnesses(Entropic(0.05), u, u)[:, 0].round(2).tolist()
     [-0.08, 0.08]
     """
-    r = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
+    r = nodes(N_DRAWS)
     first = link.ppf(low[:, None], r)
     last = first if np.array_equal(low, high) else link.ppf(high[:, None], r)
     at_draws = cell_witnesses(first.ravel(), last.ravel()).T.reshape(-1, low.size, N_DRAWS)
@@ -200,7 +196,9 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
             )
         what = "base PITs, which the promise is about"
         base = needed(rows.base, what, "log the link of the forecasts")
-        value = mean_served_pit(promise.link, base, rows.known) - 0.5
+        low, high = (np.where(rows.known, end, 0.5) for end in base)
+        # the mean over draws and positions in the cell
+        value = (promise.link.mean_pit(low) + promise.link.mean_pit(high)) / 2 - 0.5
     elif promise.statistic == "gap":
         what = "draws, which the promise is about"
         draws = needed(rows.r, what, "log the draws of the forecasts")
@@ -220,12 +218,6 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
 def _covered(rows: Rows) -> Mask:
     everyone = np.full(len(rows), True)
     return everyone if rows.promised is None else rows.promised | ~rows.known
-
-
-def mean_served_pit(link: Link, base: Cells, known: Mask) -> Floats:
-    """Return the mean of the randomized served PIT over draws and positions in the cell, (n,)."""
-    low, high = (np.where(known, end, 0.5) for end in base)
-    return (link.mean_pit(low) + link.mean_pit(high)) / 2
 
 
 def mean_gap(pit: Cells, r: Floats) -> Floats:
@@ -396,20 +388,14 @@ def _within(side: Direction, bounds: Floats) -> Statement:
 
     def values(rows: Rows) -> Floats:
         assert rows.base is not None  # the promise beside the envelope needs them
-        low, high = rows.base
-        cells = (low, high) if side == "lower" else (1 - high, 1 - low)
-        share = _filled(rows, _share_below(cells, tails, rows.known), np.zeros(tails.size))
+        low, high = (np.where(rows.known, end, 1.0)[:, None] for end in rows.base)
+        low, width = (low if side == "lower" else 1 - high), high - low
+        # of each cell at or below each tail
+        share = np.divide(tails - low, width, out=(tails >= low) * 1.0, where=width > 0)
+        share = _filled(rows, np.clip(share, 0.0, 1.0), np.zeros(tails.size))
         return np.where(_covered(rows)[:, None], share, np.nan)
 
     return Statement((side,) * bound.size, np.zeros(bound.size), bound, values)
-
-
-def _share_below(cells: Cells, tails: Floats, known: Mask) -> Floats:
-    """Share of each cell at or below each tail, (n, J)."""
-    low, high = (np.where(known, end, 1.0)[:, None] for end in cells)
-    width = high - low
-    share = np.divide(tails - low, width, out=(tails >= low) * 1.0, where=width > 0)
-    return np.asarray(np.clip(share, 0.0, 1.0))
 
 
 # --- sums of PITs, biases and draws, in parts of a row
@@ -441,8 +427,7 @@ class GroupSums(Stored):
 
     def extend(self, n_groups: int) -> None:
         """Add groups without rows, up to a number of groups."""
-        new = np.zeros((n_groups - len(self.counts), self.width), dtype=np.int64)
-        self.counts = np.concatenate((self.counts, new))
+        self.counts = np.pad(self.counts, ((0, n_groups - len(self.counts)), (0, 0)))
 
     def _add(self, parts: Ints, members: Mask) -> None:
         # in floating point the product is fast, and exact up to 2^53: 2^33 rows
@@ -486,7 +471,7 @@ class PITSums(GroupSums):
 
     def direction(self, group: int) -> Direction | None:
         """Return in which way a group's PITs deviate most; None if they do not."""
-        middle = (np.arange(BINS) + 0.5) / BINS
+        middle = nodes(BINS)[0]
         shares = self.counts[group] / max(int(self.counts[group].sum()), 1)
         means = shares @ cell_witnesses(middle, middle)
         return PIT_DIRECTIONS[int(means.argmax())] if means.max() > 1e-9 else None

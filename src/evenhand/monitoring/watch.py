@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from importlib.resources import files
@@ -269,7 +269,7 @@ SHARES: dict[Part, float] = {"promise": 0.5, "group": 0.4, "draws": 0.1}
 """Share of each part in the probability of a false alarm, if a watch has all parts."""
 
 
-def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
+def risk_shares(false_alarm: float, parts: Sequence[Part]) -> dict[Part, float]:
     """Return the probability of a false alarm that each part of a watch may spend.
 
     Shares are fixed, and parts that are absent give theirs to the others in proportion. Then the
@@ -280,9 +280,8 @@ def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
     >>> {part: round(risk, 6) for part, risk in risk_shares(0.05, ["group", "draws"]).items()}
     {'group': 0.04, 'draws': 0.01}
     """
-    present = [part for part in SHARES if part in set(parts)]
-    total = sum(SHARES[part] for part in present)
-    return {part: false_alarm * SHARES[part] / total for part in present}
+    total = sum(SHARES[part] for part in parts)
+    return {part: false_alarm * SHARES[part] / total for part in parts}
 
 
 # --- rows, periods and tests of a watch: what its state consists of
