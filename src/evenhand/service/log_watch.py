@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
@@ -147,12 +148,11 @@ class LogWatch:
         self.log = log
         self.contexts = contexts
         self.watch = watch
-        self.verified = Verification(None)
+        self.verified = Verification(None if state is None else state.head)
         self.n_waiting = self.n_late = self.n_repeated = 0
         self._n_served = self._n_due = 0
         self._usual_delay: float | None = None
         self._until = None if state is None else as_time("until", state.until)
-        self._anchor = None if state is None else state.head
         self._after = 0 if state is None else state.after
         settings = watch.to_dict()["settings"]
         self._groups: list[str] = settings["groups"]
@@ -178,9 +178,8 @@ class LogWatch:
         """
         end = self._end(until)
         found = FirstForecasts(self.contexts.values, end)
-        self.verified = verify(self.log, self._anchor, each=found.add)
+        self.verified = verify(self.log, self.verified.head, each=found.add)
         found.set_times(self.verified.times)
-        self._anchor = self.verified.head
         # rows continue after this time, also if later entries have shown that it was not theirs
         least = self._until - self._matures_after if self._has_begun and self._until else None
         self._until = end
@@ -212,8 +211,6 @@ class LogWatch:
 
     def _begin(self, found: FirstForecasts) -> bool:
         """Define the groups once enough people were served, and return whether that is so."""
-        import pandas as pd
-
         if self._groups:
             if len(found) < LEARNING:
                 self.n_waiting = len(found)
@@ -223,14 +220,13 @@ class LogWatch:
         return True
 
     def _count(self, found: FirstForecasts, is_due: Any) -> None:
-        delays = found.delays()
         self._n_served = len(found)
         self._n_due = int(is_due.sum())
         self.n_waiting = self._n_served - self._n_due
         self.n_repeated = found.n_repeated(self._matures_after)
-        days = self._matures_after / np.timedelta64(1, "D")
-        recorded = delays[is_due & ~np.isnan(delays)]
-        self.n_late = int((recorded > days).sum())
+        _, days = found.outcomes(found.ids[is_due], found.times[is_due], self._matures_after)
+        recorded = days[~np.isnan(days)]
+        self.n_late = int((recorded > self._matures_after / np.timedelta64(1, "D")).sum())
         # the least number of days for which it is so
         usual = np.quantile(recorded, NEARLY_ALL, method="inverted_cdf") if recorded.size else None
         self._usual_delay = None if usual is None else float(usual)

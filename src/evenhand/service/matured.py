@@ -8,8 +8,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from evenhand._validate import Floats, Mask, about
+from evenhand._validate import Floats, Mask, Pair, about
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
@@ -26,9 +27,6 @@ from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, ver
 
 LEARNING = 100
 """Number of first forecasts that define the groups: the same ones, however often it is resumed."""
-
-Record = tuple[np.datetime64, float]
-"""Time at which an outcome was recorded, and its value."""
 
 
 class FirstForecasts:
@@ -55,8 +53,8 @@ class FirstForecasts:
         Times of the forecasts, not decreasing.
     numbers : ndarray of int, shape (n,)
         Numbers of their entries.
-    outcomes : dict
-        Times and values of the outcomes of each forecast id, in the order of the log.
+    ids : ndarray of str, shape (n,)
+        Ids of the forecasts.
     features : list of dict
         Values of group columns of the first 100 people.
     """
@@ -71,7 +69,6 @@ class FirstForecasts:
         self._repeated: list[int] = []
         self._recorded: list[tuple[int, str, float]] = []
         self._ids: list[str] = []
-        self.outcomes: dict[str, list[Record]] = {}
         self.features: list[dict[str, Any]] = []
 
     def add(self, entry: Logged) -> None:
@@ -99,12 +96,12 @@ class FirstForecasts:
         served = entries.latest[self._places]
         self.times: Any = served[served <= self.end]
         self.numbers = np.array(self._places[: len(self)], dtype=np.int64) + 1
-        self._ids, self.features = self._ids[: len(self)], self.features[: len(self)]
+        self.ids = np.array(self._ids[: len(self)], dtype=object)
+        self.features = self.features[: len(self)]
         self._times_repeated = entries.latest[self._repeated]
-        recorded = entries.earliest[[place for place, _, _ in self._recorded]]
-        for time, (_, id, y) in zip(recorded, self._recorded, strict=True):
-            if time <= self.end:
-                self.outcomes.setdefault(id, []).append((time, y))
+        records = pd.DataFrame(self._recorded, columns=["place", "id", "y"])
+        records["time"] = entries.earliest[records["place"].astype(np.int64)]
+        self._records = records[records["time"] <= self.end]
 
     def __len__(self) -> int:
         return int(self.times.size)
@@ -117,11 +114,18 @@ class FirstForecasts:
         """Return how many forecasts that have matured are of people counted before."""
         return int(np.sum(self._times_repeated + wait <= self.end))
 
-    def delays(self) -> Any:
-        """Return the days from each forecast to the first record of its outcome, NaN without."""
-        never = [(np.datetime64("NaT"), 0.0)]
-        first = [self.outcomes.get(id, never)[0][0] for id in self._ids]
-        return days_between(self.times, np.array(first, dtype=self.times.dtype))
+    def outcomes(self, ids: Any, times: Any, wait: np.timedelta64) -> Pair:
+        """Return the last outcomes of forecasts that were recorded within a wait from their times.
+
+        And the days from these times to the first record of each; NaN without an outcome.
+        """
+        records = self._records
+        first = records.drop_duplicates("id").set_index("id")["time"].reindex(ids).to_numpy()
+        in_time = records["time"] <= pd.Series(times + wait, ids).reindex(records["id"]).to_numpy()
+        last = records[in_time].drop_duplicates("id", keep="last").set_index("id")["y"]
+        # 0 if a wrong clock leaves their order open
+        days = np.maximum((first - times) / np.timedelta64(1, "D"), 0.0)
+        return last.reindex(ids).to_numpy(np.float64), days
 
 
 def features_of(entry: Logged) -> dict[str, Any]:
@@ -130,11 +134,6 @@ def features_of(entry: Logged) -> dict[str, Any]:
     is_event = values["probability"] is not None
     level = values["probability" if is_event else "mean"]
     return {**values["groups"], level_name(is_event=is_event): level}
-
-
-def days_between(served: Any, recorded: Any) -> Any:
-    """Return days from serving to a record; 0 if a wrong clock leaves their order open."""
-    return np.maximum((recorded - served) / np.timedelta64(1, "D"), 0.0)
 
 
 # --- served forecasts of a log with the outcomes known when they matured (outcomes: 6)
@@ -194,7 +193,7 @@ def matured_rows(
     end = as_time("until", datetime.now(UTC) if until is None else until)
     names = [contexts] if isinstance(contexts, str) else contexts
     if next(log.entries(kind="context"), None) is None:
-        return _joined([])
+        return Rows.of([], [])
     found = FirstForecasts(WatchedContexts.of(log, names).values, end)
     readings = []
     for entry in verified(log.entries(), log.source):
@@ -230,33 +229,24 @@ def rows_of(
         Least time of the rows.
     """
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
-    pairs = zip(log.forecasts("number", found.numbers[chosen].tolist()), times, strict=True)
-    return _joined([_columns(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
+    if not times.size:
+        return Rows.of([], [])
+    y, delay = found.outcomes(found.ids[chosen], times, wait)
+    pairs = zip(log.forecasts("number", found.numbers[chosen].tolist()), y, strict=True)
+    made = _joined([_columns(block) for block in in_blocks(pairs, BLOCK)], groups)
+    return Rows(time=times, known=~np.isnan(y), delay=delay, **made)
 
 
-def _columns(
-    served: Sequence[tuple[Logged, np.datetime64]], found: FirstForecasts, wait: np.timedelta64
-) -> dict[str, Any]:
-    """Return columns of `Rows` for forecasts, each with its time, and their outcomes by then."""
+def _columns(served: Sequence[tuple[Logged, float]]) -> dict[str, Any]:
+    """Return columns of `Rows` for forecasts, each with its outcome."""
     entries = [entry for entry, _ in served]
-    time = np.array([one for _, one in served])
-    y = np.full(len(entries), np.nan)
-    delay = np.full(len(entries), np.nan)
-    for row, entry in enumerate(entries):
-        mine = found.outcomes.get(entry.id, [])
-        if mine:
-            delay[row] = days_between(time[row], mine[0][0])
-        for recorded, value in mine:
-            if recorded <= time[row] + wait:
-                y[row] = value
+    y = np.array([one for _, one in served])
     with about(f"entries {entries[0].number} to {entries[-1].number}"):
         base = base_of(entries)
     link = link_of(entries[0].values)
     kind = base.outcome_kind
     is_hurdle = kind is OutcomeKind.HURDLE
     return {
-        "time": time,
-        "known": ~np.isnan(y),
         "pit": pit_cells(served_of(entries, base), y),
         # None becomes NaN
         "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
@@ -264,12 +254,11 @@ def _columns(
         "excess": y - np.exp(base.logsf(0.0)) if kind is OutcomeKind.BINARY else None,
         "promised": np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
         "columns": [features_of(entry) for entry in entries],
-        "delay": delay,
         "link": link,
     }
 
 
-def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
+def _base_cells(base: Distribution, y: Floats) -> Pair:
     """Return PIT cells of the deterministic forecasts; for amounts, those off the atom."""
     if base.outcome_kind is not OutcomeKind.HURDLE:
         return pit_cells(Forecast(base), y)
@@ -279,25 +268,21 @@ def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 
-def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> Rows:
-    """Return the rows of all blocks, in order."""
-    import pandas as pd
+def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of all blocks, in order."""
 
-    if not blocks:
-        return Rows.of([], [])
-
-    def joined(parts: Sequence[Any]) -> Any:
+    def joined(name: str) -> Any:
+        parts = [block[name] for block in blocks]
         if any(part is None for part in parts):
             return None
         if isinstance(parts[0], tuple):
             return tuple(np.concatenate(ends) for ends in zip(*parts, strict=True))
         return np.concatenate(parts)
 
-    link = blocks[0]["link"]  # one model for all forecasts of a context
-    groups = [values for block in blocks for values in block["columns"]]
-    columns = pd.DataFrame(groups, columns=list(names) or None)
-    arrays = blocks[0].keys() - {"columns", "link"}
-    found = {name: joined([block[name] for block in blocks]) for name in arrays}
+    found = {name: joined(name) for name in ("pit", "r", "base", "excess", "promised")}
     if np.isnan(found["r"]).all():
         found["r"] = None
-    return Rows(**found, columns=columns, link=link)
+    groups = [values for block in blocks for values in block["columns"]]
+    columns = pd.DataFrame(groups, columns=list(names) or None)
+    # one model for all forecasts of a context
+    return found | {"columns": columns, "link": blocks[0]["link"]}
