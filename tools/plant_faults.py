@@ -1169,7 +1169,7 @@ FAULTS = (
     ),
     Fault(
         "a request that fails and takes those of other threads with it",
-        "if len(tickets) > 1 and not isinstance(error, LogError):",
+        "if len(batch) > 1 and not isinstance(error, LogError):",
         "if False:",
         ("test_decision_log.py",),
     ),
@@ -1253,8 +1253,8 @@ FAULTS = (
     ),
     Fault(
         "0/1 outcomes checked as numbers",
-        'case "bernoulli":\n            return None if y in (0.0, 1.0) else "be 0 or 1"',
-        'case "bernoulli":\n            return None if 0.0 <= y <= 1.0 else "be 0 or 1"',
+        'case "bernoulli" if y not in (0.0, 1.0):',
+        'case "bernoulli" if not 0.0 <= y <= 1.0:',
         ("test_outcomes.py",),
     ),
     # tables, columns and scale

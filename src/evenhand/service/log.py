@@ -722,14 +722,6 @@ class PostgreSQL(Database):
 # --- requests of concurrent threads that are answered in one call
 
 
-class Ticket(Future[Any], Generic[T]):
-    """A request that waits for its batch, and later its result or error."""
-
-    def __init__(self, request: T) -> None:
-        super().__init__()
-        self.request = request
-
-
 class Batches(Generic[T]):
     """Queue of requests. The first thread that finds nobody at work answers all that wait.
 
@@ -749,7 +741,7 @@ class Batches(Generic[T]):
         self._answer = answer
         self._interrupted = interrupted
         self._changed = threading.Condition()
-        self._waiting: list[Ticket[T]] = []
+        self._waiting: dict[Future[Any], T] = {}
         self._leader: int | None = None
 
     @property
@@ -759,24 +751,23 @@ class Batches(Generic[T]):
 
     def run(self, request: T) -> Any:
         """Return the answer to a request; its errors are raised."""
-        ticket = Ticket(request)
+        mine: Future[Any] = Future()
         with self._changed:
-            self._waiting.append(ticket)
+            self._waiting[mine] = request
             try:
-                self._changed.wait_for(lambda: ticket.done() or self._is_next(ticket))
+                self._changed.wait_for(lambda: mine.done() or self._is_next(mine))
             except BaseException:  # an interrupt by the user
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                    self._changed.notify_all()
+                self._waiting.pop(mine, None)
+                self._changed.notify_all()
                 raise
-            if ticket.done():
-                return ticket.result()
+            if mine.done():
+                return mine.result()
             self._leader = threading.get_ident()
-            tickets, self._waiting = self._waiting, []
+            batch, self._waiting = self._waiting, {}
         try:
-            self._settle(tickets)
+            self._settle(batch)
         except BaseException:  # an interrupt by the user
-            for one in tickets:
+            for one in batch:
                 if not one.done():
                     one.set_exception(self._interrupted)
             raise
@@ -784,24 +775,24 @@ class Batches(Generic[T]):
             with self._changed:
                 self._leader = None
                 self._changed.notify_all()
-        return ticket.result()
+        return mine.result()
 
-    def _settle(self, tickets: Sequence[Ticket[T]]) -> None:
+    def _settle(self, batch: Mapping[Future[Any], T]) -> None:
         try:
-            answers = self._answer([ticket.request for ticket in tickets])
+            answers = self._answer(list(batch.values()))
         except Exception as error:
-            if len(tickets) > 1 and not isinstance(error, LogError):
-                for ticket in tickets:
-                    self._settle([ticket])
+            if len(batch) > 1 and not isinstance(error, LogError):
+                for future, request in batch.items():
+                    self._settle({future: request})
                 return
-            for ticket in tickets:
-                ticket.set_exception(error)
+            for future in batch:
+                future.set_exception(error)
         else:
-            for ticket, answer in zip(tickets, answers, strict=True):
-                ticket.set_result(answer)
+            for future, answer in zip(batch, answers, strict=True):
+                future.set_result(answer)
 
-    def _is_next(self, ticket: Ticket[T]) -> bool:
-        return self._leader is None and self._waiting[0] is ticket
+    def _is_next(self, future: Future[Any]) -> bool:
+        return self._leader is None and next(iter(self._waiting)) is future
 
 
 # --- tables of a decision log in a database, and statements that read and write them

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
-import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, as_floats, bad_input, short
+from evenhand._validate import InputError, as_floats, as_number, bad_input, short
+from evenhand.distributions import OutcomeKind, from_records
 from evenhand.draws import KeyedDraws, check_id
 from evenhand.monitoring import as_time
 from evenhand.service.contexts import logged_name, unknown_context
@@ -67,12 +66,10 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
     evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
     """
     if isinstance(y, bool | np.bool_):
-        if _innermost(record)["family"] != "bernoulli":
+        if from_records([record]).outcome_kind is not OutcomeKind.BINARY:
             raise bad_input(place, "be a number, not a boolean", str(y), remedy)
         return float(y)
-    # integers may be larger than all floats
-    is_float = isinstance(y, numbers.Real) and abs(y) <= sys.float_info.max  # type: ignore[operator]
-    value = float(y) if is_float else math.nan
+    value = as_number(y)
     if not math.isfinite(value):
         raise bad_input(place, "be a finite number", short(y), remedy)
     rule = _broken_rule(value, record)
@@ -82,50 +79,33 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
 
 
 def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
-    """Return the rule of the forecast that an outcome breaks."""
-    whole, record = record, _innermost(record)
-    match record["family"]:
-        case "bernoulli":
-            return None if y in (0.0, 1.0) else "be 0 or 1"
-        case "categorical":
-            listed = and_more([f"{value:g}" for value in record["support"]], LISTED_VALUES)
-            return None if y in record["support"] else f"be one of the values {listed}"
-        case "poisson" | "negative_binomial":
-            is_count = y >= 0 and y == round(y)
-            return None if is_count else "be a whole number of at least 0"
-        case "hurdle":
-            at = record["at"]
-            is_beyond = y < at if record["end"] == "low" else y > at
-            side = "above" if record["end"] == "low" else "below"
-            if is_beyond:
-                return f"be {at:g} or {side}"
-    return _broken_bound(y, whole)
-
-
-def _innermost(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the record of the distribution that determines the kind of the outcome."""
-    while record["family"] != "hurdle" and "base" in record:
-        record = record["base"]
-    return record
-
-
-def _broken_bound(y: float, record: Mapping[str, Any]) -> str | None:
-    """Return the bound of the support, in units of the outcome, that an outcome is beyond.
+    """Return the rule of the forecast that an outcome breaks.
 
     The ends of samples are no bounds: an outcome beyond them is a surprise, but possible.
     """
-    if record["family"] == "hurdle":
-        return None if y == record["at"] else _broken_bound(y, record["positive"])
-    support = record.get("support") if record["family"] in ("transformed", "truncated") else None
-    if support is not None:
-        low, high = support["low"], support["high"]
-        if low is not None and y < low:
-            return f"be {low:g} or above, the bound of the forecast"
-        if high is not None and y > high:
-            return f"be {high:g} or below, the bound of the forecast"
-    # inside of these, supports have other units
+    rule, inner = None, record.get("base")
+    match record["family"]:
+        case "bernoulli" if y not in (0.0, 1.0):
+            rule = "be 0 or 1"
+        case "categorical" if y not in record["support"]:
+            listed = and_more([f"{value:g}" for value in record["support"]], LISTED_VALUES)
+            rule = f"be one of the values {listed}"
+        case "poisson" | "negative_binomial" if y < 0 or y != round(y):
+            rule = "be a whole number of at least 0"
+        case "hurdle":
+            at, has_low_atom = record["at"], record["end"] == "low"
+            if (y < at) if has_low_atom else (y > at):
+                rule = f"be {at:g} or {'above' if has_low_atom else 'below'}"
+            inner = None if y == at else record["positive"]
+        case "transformed" | "truncated" if record["support"] is not None:
+            low, high = record["support"]["low"], record["support"]["high"]
+            if low is not None and y < low:
+                rule = f"be {low:g} or above, the bound of the forecast"
+            elif high is not None and y > high:
+                rule = f"be {high:g} or below, the bound of the forecast"
+    # inside of these, outcomes have other units
     has_own_units = record["family"] in ("transformed", "location_scale")
-    return None if has_own_units or "base" not in record else _broken_bound(y, record["base"])
+    return rule if rule or has_own_units or inner is None else _broken_rule(y, inner)
 
 
 # --- places of rows in the files of a table, for messages
