@@ -162,7 +162,7 @@ def test_an_event_is_zero_or_one():
     silent(np.arange(100.0) % 2, kind="binary")
     silent(np.zeros(100), kind="binary")
     message = complaint(check_outcomes, np.arange(100.0) % 3, kind="binary")
-    assert message == "y[2] must be 0 or 1, got 2; code the event as 1"
+    assert message == "y[2] must be 0 or 1, got 2.0; code the event as 1"
 
 
 def test_outcomes_that_a_caller_has_checked_are_not_checked_again():

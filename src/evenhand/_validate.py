@@ -203,12 +203,12 @@ def require_extra(module: str, extra: str) -> ModuleType:
 
 
 def as_number(value: Any) -> float:
-    """Return a value as a float; NaN if it is no number, such as a text or a boolean."""
+    """Return a value as a float; NaN if it is none: a text, a boolean, or too large an integer."""
     if isinstance(value, bool | np.bool_ | str):
         return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return math.nan
 
 
@@ -224,11 +224,10 @@ def check_fraction(
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
         least, most = "above" if low_open else "at least", "below" if high_open else "at most"
-        got = repr(value.item() if isinstance(value, np.generic) else value)
         # between 1 and 2, a percentage is unlikely
         example = f"{number / 100:.10g}, not {number:.10g}" if 2 <= number <= 100 else "0.9, not 90"
         remedy = f"give a fraction: {example}" if number > 1 else ""
-        raise bad_input(name, f"be {least} 0 and {most} 1", got, remedy)
+        raise bad_input(name, f"be {least} 0 and {most} 1", short(value), remedy)
     return number
 
 
@@ -236,7 +235,7 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
     """Return a count, such as a number of rows, as an int."""
     # True is an int in Python, but never a count
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise bad_input(name, f"be an integer of at least {least}", repr(value))
+        raise bad_input(name, f"be an integer of at least {least}", short(value))
     return int(value)
 
 
@@ -333,12 +332,10 @@ def check_finite(name: str, values: ArrayLike) -> Floats:
     if array.size == 0:
         raise InputError(f"{name} is empty; give at least one value")
     wrong = ~np.isfinite(array)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        count = int(wrong.sum())
-        # no filling: a made-up outcome would be judged like an observed one
-        remedy = "drop that row" if count == 1 else f"drop the {count} rows with such values"
-        raise bad_input(place_of(name, (first,)), "be finite", float(array[first]), remedy)
+    n = int(wrong.sum())
+    # no filling: a made-up outcome would be judged like an observed one
+    remedy = "drop that row" if n == 1 else f"drop the {n} rows with such values"
+    refuse_entry(name, array, wrong, "be finite", remedy)
     return array
 
 
@@ -493,9 +490,8 @@ def check_outcomes(
         raise InputError(
             f"{name} is constant ({y[0]:g} in all {y.size} rows): there is nothing to forecast"
         )
-    if kind == "binary" and not np.isin(y, (0.0, 1.0)).all():
-        row = int(np.argmin(np.isin(y, (0.0, 1.0))))
-        raise bad_input(f"{name}[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
+    if kind == "binary":
+        refuse_entry(name, y, ~np.isin(y, (0.0, 1.0)), "be 0 or 1", "code the event as 1")
     trouble = _about_atoms(y, name) if kind == "continuous" else None
     if trouble is not None:
         warnings.warn(trouble, DiscreteOutcomeWarning, stacklevel=3)
@@ -590,7 +586,7 @@ def check_number(name: str, value: Any, least: float, remedy: str = "") -> float
     """
     number = as_number(value)
     if not least <= number < np.inf:
-        raise bad_input(name, f"be a number of at least {least:g}", repr(value)[:80], remedy)
+        raise bad_input(name, f"be a number of at least {least:g}", short(value), remedy)
     return number
 
 
@@ -601,10 +597,9 @@ def check_horizon(horizon: Any, name: str = "horizon") -> float:
     --------
     >>> check_horizon(0)
     Traceback (most recent call last):
-    evenhand._validate.InputError: horizon must be a time above 0, got 0.0
+    evenhand._validate.InputError: horizon must be a time above 0, got 0
     """
     value = as_number(horizon)
     if not 0 < value < math.inf:
-        got = repr(horizon)[:80] if math.isnan(value) else value
-        raise bad_input(name, "be a time above 0", got)
+        raise bad_input(name, "be a time above 0", short(horizon))
     return value
