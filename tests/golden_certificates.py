@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from evenhand import InputError, audit, certify, compare, plan, randomize
-from evenhand.audits import Search, judged, parse_condition, value_of
+from evenhand.audits import Search, judged, parse_condition
 from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import (
@@ -417,8 +417,5 @@ def comparisons(folder):
 
 
 def gate_of(text, found):
-    try:
-        condition = parse_condition(text)
-        return [value_of(condition, found), judged(condition, found).is_true]
-    except InputError:
-        return "refused"
+    condition = judged(parse_condition(text), found)
+    return "refused" if condition.reason else [condition.value, condition.is_true]

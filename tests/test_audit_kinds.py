@@ -17,9 +17,9 @@ from evenhand.audits import (
     NoteKind,
     audit_schema,
     count_rows,
+    judged,
     notes_of,
     parse_condition,
-    value_of,
 )
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
@@ -253,20 +253,20 @@ def test_certificates_of_rounded_amounts_name_the_rounding():
 def test_conditions_on_events():
     found = audited("binary")
     proof = found.certificate
-    rate = parse_condition("certified_event_rate(0.1, 0.2) > 0.2")
-    assert value_of(rate, found) == proof.event_rate(below=0.1, mass=0.2)
+    rate, bias = "certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.5) > 0.2"
+    assert judged(parse_condition(rate), found).value == proof.event_rate(below=0.1, mass=0.2)
     forecast, y = outcomes("binary")
     low, high = proof.bias(0.5)
-    assert value_of(parse_condition("certified_bias(0.5) > 0.2"), found) == max(-low, high)
+    assert judged(parse_condition(bias), found).value == max(-low, high)
     for shift in (-0.3, 0.3):  # either side may be the larger one
         moved = np.clip(np.asarray(forecast.event_probability()) + shift, 0.01, 0.99)
         other = audit(Forecast.from_probability(moved), y=y, **QUICK)
         low, high = other.certificate.bias(0.5)
         assert (-low > high) == (shift > 0)
-        assert value_of(parse_condition("certified_bias(0.5) > 0.2"), other) == max(-low, high)
-    for text in ("certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.2) > 0.2"):
-        condition = parse_condition(text)
-        refused("and the outcome is count", value_of, condition, audited("count"))
+        assert judged(parse_condition(bias), other).value == max(-low, high)
+    for text in (rate, bias):
+        condition = judged(parse_condition(text), audited("count"))
+        assert "and the outcome is count" in condition.reason
     refused("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
     refused("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
 

@@ -13,7 +13,7 @@ from complaints import refused
 from evenhand import Forecast, Outcomes, audit, audit_pit, figures
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand._validate import InputError
-from evenhand.audits import Search, judged, parse_condition, value_of
+from evenhand.audits import Search, judged, parse_condition
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.report import audit_markdown, audit_text, tables
 from evenhand.report.slots import Slots, name_of
@@ -321,7 +321,7 @@ def test_the_gate_counts_the_groups_beyond_the_tolerance(audits):
     assert judged(gate, audits["planted"]).is_true
     assert not judged(gate, audits["small_shift"]).is_true
     n = sum((one.size.low or 0) > 0.02 for one in audits["planted"].rows.examined)
-    assert value_of(gate, audits["planted"]) - n in (0, 1)
+    assert judged(gate, audits["planted"]).value - n in (0, 1)
     for limit in ("-1", "0.5", "nan"):
         refused("limit", parse_condition, f"groups_beyond_tolerance > {limit}")
 

@@ -9,7 +9,7 @@ from evenhand.audits.forecasts import (
     event_probability,
     forecast_of,
 )
-from evenhand.audits.gate import judged, parse_condition, value_of, with_conditions
+from evenhand.audits.gate import judged, parse_condition, with_conditions
 from evenhand.audits.result import Audit, renumbered, with_sources
 from evenhand.audits.rows import STANDARD, Search, check_about
 from evenhand.audits.run import AuditedRows, audit, audit_pit, audited, certify

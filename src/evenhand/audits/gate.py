@@ -54,29 +54,15 @@ EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
-def value_of(condition: Condition, audit: Audit) -> float:
-    """Return the quantity of a condition in an audit.
-
-    Raises
-    ------
-    InputError
-        If the audit has no value of it.
-    """
+def judged(condition: Condition, audit: Audit) -> Condition:
+    """Return a condition with its value in an audit, or why it cannot be evaluated."""
     try:
         value = _quantity(audit, condition.quantity, condition.arguments)
         if not math.isfinite(value):  # NaN compares false with any limit: a gate would pass
             raise InputError("the audit has no value of it")
     except InputError as error:
-        raise InputError(f"condition {condition.text!r} cannot be evaluated: {error}") from error
-    return value
-
-
-def judged(condition: Condition, audit: Audit) -> Condition:
-    """Return a condition with its value in an audit, or why it cannot be evaluated."""
-    try:
-        value = value_of(condition, audit)
-    except InputError as error:
-        return replace(condition, reason=str(error))
+        reason = f"condition {condition.text!r} cannot be evaluated: {error}"
+        return replace(condition, reason=reason)
     is_true = RELATIONS[condition.relation](value, condition.limit)
     return replace(condition, value=value, is_true=is_true)
 
