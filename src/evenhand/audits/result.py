@@ -6,7 +6,6 @@ import hashlib
 import json
 import numbers
 import platform
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
-from evenhand._validate import AnyPath, Floats, InputError, Ints, bad_input
+from evenhand._validate import Floats, InputError, Ints, bad_input
 from evenhand.audits.scores import certified_errors
 from evenhand.calibration import Cells
 from evenhand.certificates import Certificate
@@ -43,7 +42,7 @@ from evenhand.results import (
     frame,
     plain,
 )
-from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table
+from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table, guarded
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
@@ -56,52 +55,12 @@ MARK = "tables.json"
 
 TABLES_SCHEMA = "evenhand.tables/1"
 
-NUMERIC = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of texts that a spreadsheet computes; they are written after an apostrophe."""
-
-
-def write_tables(folder: AnyPath, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
-    """Write each table as a csv file to a folder, which is made if it is missing.
-
-    Numbers have all digits, unknown values are empty, lists are written as JSON, and a
-    text that a spreadsheet would compute, such as a name `=1+1`, is written after an apostrophe.
-    The file `tables.json` lists the files, which a later call replaces; a folder that contains
-    anything else, or other tables, is left alone.
-
-    Returns
-    -------
-    list of Path
-        The csv files.
-    """
-    names = [f"{name}.csv" for name in tables]
-    mark = json.dumps({"schema": TABLES_SCHEMA, "files": names}, indent=2) + "\n"
-    place = link_target(Path(folder))
-    if place.exists() and not (place.is_dir() and _is_free(place, mark)):
-        raise InputError(
-            f"{place} contains other files or is one; use a new or empty folder for tables"
-        )
-    place.mkdir(parents=True, exist_ok=True)
-    # listed first: an interrupted run leaves files that the next run may replace
-    write_text(place / MARK, mark)
-    for name, table in zip(names, tables.values(), strict=True):
-        # pandas writes the shortest text that is read as the same number
-        write_text(place / name, table.map(_cell).to_csv(index=False))
-    return [place / name for name in names]
-
-
-def _is_free(place: Path, mark: str) -> bool:
-    """Whether a folder is empty or was made for the same tables."""
-    file = place / MARK
-    return not any(place.iterdir()) or (file.is_file() and file.read_bytes() == mark.encode())
-
 
 def _cell(value: Any) -> Any:
+    """Return a value as text of a csv file: lists as JSON, formulas after an apostrophe."""
     if isinstance(value, list | tuple):
         return json.dumps(plain(value), ensure_ascii=False)
-    is_formula = isinstance(value, str) and value.startswith(FORMULA)
-    return f"'{value}" if is_formula and not NUMERIC.fullmatch(value) else value
+    return guarded(value)
 
 
 # --- views that all results have
@@ -138,11 +97,14 @@ class Result(Summarized):
         return written(self.rows.to_json(), path)
 
     def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write each table as a csv file to a folder, numbers with all digits.
+        """Write each table as a csv file to a folder.
 
         The files are named as the tables, for example `groups.csv` and `scores.csv`; `members.csv`
-        and `learned_rows.csv` of an audit list rows and ids. The folder is made if it is missing,
-        and files that an earlier call wrote are replaced.
+        and `learned_rows.csv` of an audit list rows and ids. Numbers have all digits, unknown
+        values are empty, lists are written as JSON, and a text that a spreadsheet would compute,
+        such as a name `=1+1`, is written after an apostrophe. The folder is made if it is missing.
+        The file `tables.json` lists the files, which a later call replaces; a folder that contains
+        anything else, or other tables, is left alone.
 
         Returns
         -------
@@ -165,7 +127,22 @@ class Result(Summarized):
         >>> names[:2]
         ['scores.csv', 'groups.csv']
         """
-        return write_tables(folder, self.tables)
+        place, tables = link_target(Path(folder)), self.tables
+        paths = [place / f"{name}.csv" for name in tables]
+        files = {"schema": TABLES_SCHEMA, "files": [path.name for path in paths]}
+        text, mark = json.dumps(files, indent=2) + "\n", place / MARK
+        is_own = mark.is_file() and mark.read_bytes() == text.encode()
+        if place.exists() and not (is_own or (place.is_dir() and not any(place.iterdir()))):
+            raise InputError(
+                f"{place} contains other files or is one; use a new or empty folder for tables"
+            )
+        place.mkdir(parents=True, exist_ok=True)
+        # listed first: an interrupted run leaves files that the next run may replace
+        write_text(mark, text)
+        for path, table in zip(paths, tables.values(), strict=True):
+            # pandas writes the shortest text that is read as the same number
+            write_text(path, table.map(_cell).to_csv(index=False))
+        return paths
 
 
 # --- row numbers and ids of listed people
@@ -335,16 +312,6 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
 # --- comparisons between groups
 
 
-def _pairs(n: int) -> Iterable[Ints]:
-    """Return the first and the second of all pairs of different groups, in both orders."""
-    return np.nonzero(~np.eye(n, dtype=np.bool_))
-
-
-def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
-    out = np.full(above.size, otherwise)
-    return np.asarray(np.divide(above, below, out=out, where=below > 0))
-
-
 def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(dict(rows), orient="index", columns=["value", "low", "high"])
 
@@ -501,9 +468,8 @@ class Audit(Result):
         """
         found = {}
         for name, (value, low, high) in self._known.items():
-            i, j = _pairs(value.size)
-            ends = max((low[i] - high[j]).max(), 0.0), (high[i] - low[j]).max()
-            found[name] = np.ptp(value), *ends
+            gaps = np.subtract.outer(high, low)[~np.eye(value.size, dtype=np.bool_)]
+            found[name] = np.ptp(value), max(0.0, -gaps.min()), gaps.max()
         return _compared(found)
 
     def ratio(self) -> pd.DataFrame:
@@ -514,10 +480,11 @@ class Audit(Result):
         found = {}
         for name, (value, low, high) in self._known.items():
             if name != "bias":
-                i, j = _pairs(value.size)
+                others = ~np.eye(value.size, dtype=np.bool_)
+                ratios = np.full(others.shape, np.inf)
+                ratios = np.divide(high[:, None], low, out=ratios, where=low > 0)[others]
                 ratio = value.min() / value.max() if value.max() > 0 else np.nan
-                least = _ratios(low[i], high[j], 0.0).min()
-                found[name] = ratio, least, min(_ratios(high[i], low[j], np.inf).min(), 1.0)
+                found[name] = ratio, 1 / ratios.max(), min(ratios.min(), 1.0)
         return _compared(found)
 
     @property

@@ -10,6 +10,7 @@ from evenhand.tables.files import (
     Parts,
     TableWriter,
     check_writable,
+    guarded,
     open_parts,
     unguarded,
 )
