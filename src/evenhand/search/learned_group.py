@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import interpolate
 
 from evenhand._format import four_digits, one_line
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
@@ -121,8 +122,6 @@ def direction_of(pattern: Floats) -> Direction:
 
 # --- null moments of pattern values of outcomes with atoms (outcomes: 4.3)
 
-_GAUSS = 0.5 / np.sqrt(3)
-
 
 def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     """Return estimates of the second and third moment of each row's pattern value, shape (n,) each.
@@ -145,11 +144,12 @@ def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
     # values of T, less its mean
     tails -= steps @ ((_EDGES[1:] + _EDGES[:-1]) / 2)
-    whole = _integrals(np.ones(1), tails)[1:]
+    integrals = _integrals(tails)
+    whole = integrals(1.0)[1:]
     # means over draws of v, v^2 and v^3, of w and of 3 v w + c
     sums = np.zeros((5, pits.n_samples))
     for low, high in zip(pits.low.T, pits.high.T, strict=True):
-        mean, variance, third = _within(low, high, tails)
+        mean, variance, third = _within(low, high, tails, integrals)
         sums += mean, mean**2, mean**3, variance, 3 * mean * variance + third
     mean, square, cube, spread, skew = sums / pits.n_draws
     between = square - mean**2
@@ -157,13 +157,15 @@ def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     return whole[0] - spread - between, whole[1] - skew - rest
 
 
-def _within(low: Floats, high: Floats, tails: Floats) -> tuple[Floats, Floats, Floats]:
+def _within(
+    low: Floats, high: Floats, tails: Floats, integrals: interpolate.PPoly
+) -> tuple[Floats, Floats, Floats]:
     """Return the mean, the variance and the third central moment of `T` over each cell."""
     width = high - low
     # moments over narrower cells lose their digits: such a cell is a point
     is_wide = width > LEAST_WIDTH
-    integrals = _integrals(high, tails) - _integrals(low, tails)
-    mean, square, cube = integrals / np.where(is_wide, width, 1.0)
+    differences = (integrals(high) - integrals(low)).T
+    mean, square, cube = differences / np.where(is_wide, width, 1.0)
     variance = np.maximum(square - mean**2, 0.0)
     third = cube - 3 * mean * square + 2 * mean**3
     return (
@@ -173,26 +175,19 @@ def _within(low: Floats, high: Floats, tails: Floats) -> tuple[Floats, Floats, F
     )
 
 
-def _integrals(u: Floats, tails: Floats) -> Floats:
-    """Return the integrals from 0 to `u` of `T`, `T^2` and `T^3`, shape (3, n).
+def _integrals(tails: Floats) -> interpolate.PPoly:
+    """Return the integrals from 0 of `T`, `T^2` and `T^3`, as functions of the upper end.
 
     `T` is linear between the edges, where it has the values `tails`.
     """
-    place = np.minimum((u * PATTERN_CELLS).astype(np.intp), PATTERN_CELLS - 1)
-    before = np.zeros((3, PATTERN_CELLS + 1))
-    before[:, 1:] = np.cumsum(_gauss(_EDGES[:-1], _EDGES[1:], tails), axis=-1)
-    return before[:, place] + _gauss(_EDGES[place], u, tails)
-
-
-def _gauss(start: Floats, stop: Floats, tails: Floats) -> Floats:
-    """Return the integrals over stretches on which `T` is linear, exactly, shape (3, k)."""
-    # the rule of two points is exact for polynomials of degree 3
-    middle, width = (start + stop) / 2, stop - start
-    total = np.zeros((3, middle.size))
-    for side in (-1, 1):
-        value = np.interp(middle + width * side * _GAUSS, _EDGES, tails)
-        total += value, value**2, value**3
-    return total * width / 2
+    a, b, none = np.diff(tails) * PATTERN_CELLS, tails[:-1], np.zeros(PATTERN_CELLS)
+    # coefficients by falling powers of the distance from the lower edge
+    powers = (
+        (none, none, a, b),
+        (none, a**2, 2 * a * b, b**2),
+        (a**3, 3 * a**2 * b, 3 * a * b**2, b**3),
+    )
+    return interpolate.PPoly(np.stack(powers, axis=-1), _EDGES).antiderivative()
 
 
 # --- features as numbers of cuts, for trees and a ridge regression
