@@ -353,7 +353,7 @@ class BayesDecision:
         parts = []
         for rows in _blocks(n, y.size):
             grid = np.broadcast_to(y, (rows.stop - rows.start, y.size))
-            people = None if X is None else take_rows(X, rows)
+            people = take_rows(X, rows)
             parts.append(_directions(self._at(j, grid, people), y, name))
         return np.concatenate(parts)
 
@@ -391,7 +391,7 @@ class BayesDecision:
         # the quadrature evaluates about 1,024 outcomes per forecast
         for rows in _blocks(len(forecast), 1024 * int(np.prod(expected.shape[1:-1]))):
             part = forecast[rows].distribution
-            people = None if X is None else take_rows(X, rows)
+            people = take_rows(X, rows)
             for j in functions:
                 # defaults bind the loop variables; the quadrature passes outcomes of shape
                 # (k, m, nodes), a user's function takes (k, any)

@@ -203,6 +203,24 @@ class Outcomes(OneLine):
         return self.event is not None
 
     @property
+    def are_plain(self) -> bool:
+        """Whether rows are a plain sample: all weights are equal, and the design has no others.
+
+        Examples
+        --------
+        >>> ones = np.ones(3)
+        >>> Outcomes(ones, weight=ones).are_plain
+        True
+        >>> Outcomes(ones, weight=ones, largest_weight=10.0).are_plain
+        False
+        """
+        weight, largest = self.weight, self.largest_weight
+        if weight is None:
+            return True
+        are_all = largest is None or largest <= weight[0] * (1 + 1e-9)
+        return bool(are_all and (weight == weight[0]).all())
+
+    @property
     def has_reached(self) -> Mask:
         """Who was seen without the event until the horizon, shape (n,)."""
         if self.horizon is None:
@@ -239,6 +257,12 @@ class Outcomes(OneLine):
         )
         return some
 
+    def without_weights(self) -> Outcomes:
+        """Return the outcomes of people who all count once."""
+        some = copy(self)
+        some.__dict__.update(weight=None, largest_weight=None)
+        return some
+
     def completed(self, value: Floats, happened: Mask) -> Outcomes:
         """Return other outcomes of the same people, cut off at the same horizon; not checked."""
         some = copy(self)
@@ -255,18 +279,6 @@ def thinned_rows(weight: Floats, largest: float, random: np.random.Generator) ->
     seed = int(random.integers(2**32))
     kept = np.random.default_rng(seed).random(weight.size) < weight / largest
     return np.flatnonzero(kept), seed
-
-
-def needs_no_weights(weight: Floats, largest: float | None) -> bool:
-    """Return whether rows are a plain sample: all weights are equal, and the design has no others.
-
-    Examples
-    --------
-    >>> needs_no_weights(np.ones(3), None), needs_no_weights(np.ones(3), 10.0)
-    (True, False)
-    """
-    are_all = largest is None or largest <= weight[0] * (1 + 1e-9)
-    return bool(are_all and (weight == weight[0]).all())
 
 
 def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:

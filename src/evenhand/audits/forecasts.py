@@ -595,20 +595,13 @@ BLOCK_ROWS = 20_000
 scores are computed on."""
 
 
-def read_subject(
-    model: Any,
-    X: Any,
-    outcomes: Outcomes,
-    random: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-) -> RowCells:
+def read_subject(model: Any, X: Any, outcomes: Outcomes, random: np.random.Generator) -> RowCells:
     """Forecast each row once, and store cells and scores.
 
     A forecaster is evaluated with jittered draws; given forecasts keep their own draws. `X` must
     come from `check_rows`.
     """
-    n = outcomes.n_samples
+    n, weights = outcomes.n_samples, outcomes.weight
     is_own = not isinstance(model, Forecast)
     # one position in the cell per person, shared by all draws: PITs of the true distribution are
     # uniform because it is independent of the draws (outcomes: 4.3)

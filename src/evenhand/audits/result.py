@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
-from evenhand._validate import Floats, InputError, Ints, bad_input
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.scores import certified_errors
 from evenhand.calibration import Cells
 from evenhand.certificates import Certificate
@@ -312,6 +312,11 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
 # --- comparisons between groups
 
 
+def _others(n: int) -> Mask:
+    """Mark the pairs of different groups among all pairs, shape (n, n)."""
+    return ~np.eye(n, dtype=np.bool_)
+
+
 def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(dict(rows), orient="index", columns=["value", "low", "high"])
 
@@ -468,7 +473,7 @@ class Audit(Result):
         """
         found = {}
         for name, (value, low, high) in self._known.items():
-            gaps = np.subtract.outer(high, low)[~np.eye(value.size, dtype=np.bool_)]
+            gaps = np.subtract.outer(high, low)[_others(value.size)]
             found[name] = np.ptp(value), max(0.0, -gaps.min()), gaps.max()
         return _compared(found)
 
@@ -480,7 +485,7 @@ class Audit(Result):
         found = {}
         for name, (value, low, high) in self._known.items():
             if name != "bias":
-                others = ~np.eye(value.size, dtype=np.bool_)
+                others = _others(value.size)
                 ratios = np.full(others.shape, np.inf)
                 ratios = np.divide(high[:, None], low, out=ratios, where=low > 0)[others]
                 ratio = value.min() / value.max() if value.max() > 0 else np.nan

@@ -21,7 +21,6 @@ from evenhand._validate import (
     bad_input,
     check_count,
     check_fraction,
-    check_weights,
     largest_atom,
 )
 from evenhand.audits.forecasts import RowCells
@@ -29,7 +28,7 @@ from evenhand.calibration import calibration_error, cell_error
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import one_row_each
 from evenhand.forecast import Forecast
-from evenhand.outcomes import Outcomes, needs_no_weights
+from evenhand.outcomes import Outcomes
 from evenhand.report import NoteKind, note
 from evenhand.results import Leak, Note
 from evenhand.search import MIN_SIZE, find_leaks
@@ -163,14 +162,12 @@ class HeldOut:
         Options of tests and searches.
     kept : ndarray of int, shape (k,)
         Row numbers in the given table.
+    outcomes : Outcomes of k rows
+        Outcomes, with weights if the rows are no plain sample.
     X : table or None
         Input rows of the forecaster.
     features : table or None
         Features in which groups are searched.
-    weights : ndarray of shape (k,) or None
-        Weights; None if the rows are a plain sample.
-    largest_weight : float or None
-        Largest weight that a row could have had, in the scale of `weights`.
     groups : Groups
         Named groups.
     one_row_each : bool
@@ -184,23 +181,22 @@ class HeldOut:
 
     options: Search
     kept: NDArray[np.intp]
+    outcomes: Outcomes
     X: Any
     features: Any
-    weights: Floats | None
     groups: Groups
     one_row_each: bool
     notes: tuple[Note, ...]
     leaks: tuple[Leak, ...] = ()
-    largest_weight: float | None = None
 
     def take(self, rows: Ints) -> HeldOut:
         """Return some rows, without weights and without the input of the forecaster."""
         return replace(
             self,
             kept=self.kept[rows],
+            outcomes=self.outcomes.take(rows).without_weights(),
             X=None,
-            features=None if self.features is None else take_rows(self.features, rows),
-            weights=None,
+            features=take_rows(self.features, rows),
             groups=self.groups.take(rows),
         )
 
@@ -247,32 +243,21 @@ def hold_out(
     """
     n = outcomes.n_samples
     searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
-    weight, largest = check_weights(outcomes.weight, n), outcomes.largest_weight
-    if outcomes.weight is not None and largest is not None:
-        largest /= float(outcomes.weight.mean())
-    masks = check_groups(
-        groups,
-        n,
-        next((table for table in (X, searched) if table is not None), outcomes.given),
-        allow_probable=True,
-    )
+    tables = (X, searched, outcomes.given)
+    first = next((table for table in tables if table is not None), None)
+    masks = check_groups(groups, n, first, allow_probable=True)
     # rows are chosen before any other draw, so that PITs do not depend on the searches
-    kept, notes = _kept(weight, outcomes.person, random)
+    kept, notes = _kept(outcomes, random)
     if kept.size < n:
-        left = masks.take(kept)
+        outcomes, left = outcomes.take(kept), masks.take(kept)
         notes += [
             note(NoteKind.EMPTY_GROUP, (name,)) for name in masks.names if name not in left.names
         ]
-        X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
-        weight = weight[kept]
-        masks = left
+        X, searched, masks = take_rows(X, kept), take_rows(searched, kept), left
     notes += _readings(masks, searched)
-    weights = None if needs_no_weights(weight, largest) else weight
-    one_row_each = outcomes.person is not None
-    return HeldOut(
-        *(options, kept, X, searched, weights, masks, one_row_each, tuple(notes)),
-        largest_weight=largest,
-    )
+    known = outcomes.without_weights() if outcomes.are_plain else outcomes
+    has_persons = outcomes.person is not None
+    return HeldOut(options, kept, known, X, searched, masks, has_persons, tuple(notes))
 
 
 def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
@@ -280,7 +265,7 @@ def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
     rows = subject.scored
     assert subject.outcomes is not None
     # a rank correlation near 1 is equally visible in a random sample of the rows
-    features = None if held.features is None else take_rows(held.features, rows)
+    features = take_rows(held.features, rows)
     groups = held.groups.take(rows)
     if subject.times is not None:
         of_times = _leaks_of_times(subject.times.take(rows), subject.medians, groups, features)
@@ -308,9 +293,9 @@ def _leaks_of_times(
     happening = [] if times.horizon is None or times.event is None else [times.event]
     events = [happened, *happening]
     found = [find_leaks(event.astype(np.float64), medians, groups, features) for event in events]
-    of_events = None if features is None else take_rows(features, np.flatnonzero(happened))
-    some = groups.take(np.flatnonzero(happened))
-    found.append(find_leaks(times.y[happened], medians[happened], some, of_events))
+    rows = np.flatnonzero(happened)
+    of_events, some = take_rows(features, rows), groups.take(rows)
+    found.append(find_leaks(times.y[rows], medians[rows], some, of_events))
     first: dict[tuple[str, str], Leak] = {}
     for one in chain.from_iterable(found):
         first.setdefault((one.kind, one.name), one)
@@ -327,15 +312,12 @@ def _readings(groups: Groups, features: Any) -> list[Note]:
     return notes + ([note(NoteKind.HALVED_FRACTIONS, like)] if like else [])
 
 
-def _kept(
-    weight: Floats, person: Ints | None, random: np.random.Generator
-) -> tuple[NDArray[np.intp], list[Note]]:
+def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[NDArray[np.intp], list[Note]]:
     """Return the numbers of the rows to audit, and notes on rows left out."""
-    kept = np.flatnonzero(weight > 0)
+    n, person = outcomes.n_samples, outcomes.person
     # a certificate counts people: rows of weight 0 must not count
-    notes = []
-    if kept.size < weight.size:
-        notes.append(note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
+    kept = np.arange(n) if outcomes.weight is None else np.flatnonzero(outcomes.weight)
+    notes = [note(NoteKind.ZERO_WEIGHTS, numbers=(n - kept.size,))] if kept.size < n else []
     if person is None:
         return kept, notes
     # rows of one person are not exchangeable with rows of others (method: proof)

@@ -64,7 +64,7 @@ from evenhand.certificates import (
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.outcomes import Outcomes, as_outcomes, needs_no_weights, thinned_rows
+from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
 from evenhand.report import Measure, NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
@@ -329,12 +329,13 @@ def _thinned(
 
     Return the rows, the held-out rows, None if there is no such sample, and notes.
     """
-    if held.weights is None:
+    weight, largest = held.outcomes.weight, held.outcomes.largest_weight
+    if weight is None:
         return rows, held, ()
-    if held.largest_weight is None:
+    if largest is None:
         return rows, None, (note(NoteKind.NO_THINNING),)
     n = held.kept.size
-    kept, seed = thinned_rows(held.weights, held.largest_weight, random)
+    kept, seed = thinned_rows(weight, largest, random)
     if kept.size < LEAST_EFFECTIVE:
         return rows, None, (note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),)
     thinned = note(NoteKind.THINNED, numbers=(kept.size, n, seed))
@@ -532,13 +533,7 @@ def audited(
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < n else model
     with unreported():  # the audit itself reports unseen values
-        subject = read_subject(
-            audited,
-            held.X,
-            outcomes.take(held.kept),
-            random,
-            weights=held.weights,
-        )
+        subject = read_subject(audited, held.X, held.outcomes, random)
     copies = copies_among(held.features if held.X is None else held.X, subject)
     held = without_leaks(held, subject)
     if subject.scored.size < held.kept.size:
@@ -644,7 +639,7 @@ def audit_pit(
         person=person,
     )
     held = hold_out(search, known, X, features, groups, random)
-    bias = None if residual is None else known.value[held.kept]
+    bias = None if residual is None else held.outcomes.value
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     return audit_rows(
@@ -726,9 +721,9 @@ def certify(
     kept, thinned = _plain_rows(outcomes, random)
     if kept is not None:
         outcomes, masks = outcomes.take(kept), masks.take(kept)
-        rows = None if rows is None else take_rows(rows, kept)
+        rows = take_rows(rows, kept)
         audited = audited[kept] if isinstance(audited, Forecast) else audited
-    subject = read_subject(audited, rows, outcomes, random)
+    subject = read_subject(audited, rows, outcomes.without_weights(), random)
     if outcomes.person is None and (warning := copies_among(rows, subject)):
         warnings.warn(warning, UserWarning, stacklevel=2)
     proof = certificate_of(
@@ -748,7 +743,7 @@ def _plain_rows(
 ) -> tuple[Ints | None, Thinned | None]:
     """Return the rows that need no weights, None for all: of each person at most one."""
     weight, largest = outcomes.weight, outcomes.largest_weight
-    if weight is None or needs_no_weights(weight, largest):
+    if weight is None or outcomes.are_plain:
         return None, None
     if largest is None:
         raise InputError(f"certificates do not accept weights alone: {WEIGHTED}")

@@ -163,7 +163,7 @@ def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Float
         max_features=max(1 / 3, min(1.0, 10 / n_features)),
         random_state=0,
     )
-    predicted = forest.fit(matrix, excess, sample_weight=weights).predict(later)
+    predicted = forest.fit(matrix, excess.squeeze(), sample_weight=weights).predict(later)
     return np.asarray(predicted.reshape(len(later), -1))
 
 

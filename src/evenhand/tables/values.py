@@ -256,13 +256,15 @@ def repeated_id(source: str, column: str, again: str, value: str | int, first: s
 
 
 def take_rows(table: Any, rows: Any) -> Any:
-    """Select rows by number or slice, from a DataFrame of any library or an array.
+    """Select rows by number or slice, from a DataFrame of any library or an array; None of None.
 
     Examples
     --------
     >>> take_rows(pd.DataFrame({"id": [7, 8, 9]}, index=[2, 1, 0]), [0, 2])["id"].tolist()
     [7, 9]
     """
+    if table is None:
+        return None
     # square brackets would select columns of a pandas table
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
