@@ -4,44 +4,31 @@ import json
 import re
 import shlex
 import shutil
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from command_outcome import KEY, key_file, written
 from evenhand import Forecast, ForecastColumns, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
-from evenhand.links import Entropic, make_link
+from evenhand.links import Entropic
 from evenhand.selection.target import largest_alpha
 
 ROWS = 400
-LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-QUANTILES = [f"q{level}" for level in LEVELS]
-SAMPLES = [f"s{i}" for i in range(1, 21)]
 NORMAL = "mean=mu,std=sigma"
 
 
 def make_table(seed, n=ROWS):
-    """Return forecasts of one model in three forms, with outcomes; it is off for old people."""
+    """Return forecasts of a model, with outcomes; it is off for old people."""
     random = np.random.default_rng(seed)
-    mu = random.normal(50, 10, (n, 1))
-    sigma = random.uniform(2.0, 4.0, (n, 1))
+    mu, sigma = random.normal(50, 10, n), random.uniform(2.0, 4.0, n)
     age = random.integers(20, 90, n)
-    loss = mu[:, 0] + sigma[:, 0] * random.normal(size=n) + 2.0 * (age > 70)
-    values = {
-        "mu": mu[:, 0],
-        "sigma": sigma[:, 0],
-        **dict(zip(QUANTILES, (mu + sigma * stats.norm.ppf(LEVELS)).T, strict=True)),
-        **dict(zip(SAMPLES, (mu + sigma * random.normal(size=(n, len(SAMPLES)))).T, strict=True)),
-        "loss": loss.round(4),
-    }
+    loss = (mu + sigma * random.normal(size=n) + 2.0 * (age > 70)).round(4)
     ids = [f"p{seed}-{i}" for i in range(n)]
-    return pd.DataFrame({"id": ids, "age": age} | values)
+    return pd.DataFrame({"id": ids, "age": age, "mu": mu, "sigma": sigma, "loss": loss})
 
 
 OLD = make_table(1)
@@ -213,6 +200,13 @@ def test_served_forecasts_are_those_of_the_certified_folder(place, evenhand):
     assert "lies in the model" in inside
     # each person's draw has a key and an id
     args = serve_args(place)
+    evenhand(*args, "--context", "trial").done()
+    served, alpha = pd.read_csv(place / "served.csv"), proof_in(place)["alpha"]
+    base, r = Forecast.from_normal(NEW["mu"], NEW["sigma"]), KeyedDraws(KEY, "trial")(NEW["id"])
+    # csv files keep twelve digits at least
+    expected = base.randomized(alpha, Entropic(alpha), r).ppf([0.05, 0.5])
+    np.testing.assert_allclose(served[["q0.05", "q0.5"]], expected, rtol=1e-11)
+    (place / "served.csv").unlink()
     for option in ("--key-file", "--id"):
         at = args.index(option)
         refused = evenhand(*args[:at], *args[at + 2 :]).complaint()
@@ -237,6 +231,7 @@ REFUSED = {
     "--forecast mean=mu,std=minus --target loss": "'minus', row 3",
     "--forecast samples=c --target loss": "old.csv: row 1 must have a spread above 0",
     "--forecast mean=loss,std=sigma --target loss": "'loss' is the target",
+    "--forecast mean=mu,std=sigma --target event": "column 'event' has only the values 0 and 1",
     "--forecast probability=p --target event --link laplace": "--link: ",
     "--forecast probability=p --target event --goal 0.3": "--goal: ",
 }
@@ -262,107 +257,3 @@ def test_bad_input_is_one_line_and_nothing_is_written(place, evenhand):
         args = ("randomize", place / "old.csv", "--out", place / "proof", *line.split())
         assert fact in evenhand(*args).complaint()
         assert not (place / "proof").exists()
-
-
-AMOUNTS = [f"a{level}" for level in LEVELS]
-SCORES = [f"s_{value}" for value in (1, 2, 3, 4, 5)]
-
-
-class Kind(NamedTuple):
-    """Columns of a kind of forecasts, its outcome and the largest group error."""
-
-    columns: list[str]
-    target: str
-    most: float
-
-
-KINDS = {
-    NORMAL: Kind(["mu", "sigma"], "loss", 0.4),
-    "quantiles=q": Kind(QUANTILES, "loss", 0.4),
-    "samples=s": Kind(SAMPLES, "loss", 0.4),
-    "mean=rate,outcome=count": Kind(["rate"], "visits", 0.35),
-    "mean=rate,std=spread,outcome=count": Kind(["rate", "spread"], "stays", 0.4),
-    "pmf=s": Kind(SCORES, "score", 0.4),
-    "chance_of_zero=none,quantiles=a": Kind(["none", *AMOUNTS], "cost", 0.35),
-}
-COSTS = ForecastColumns(quantiles="a", chance_of_zero="none")
-
-
-def make_kinds(seed, n=900):
-    """Return right forecasts of outcomes of each kind."""
-    random = np.random.default_rng(seed)
-    x = random.normal(size=n)
-    rate = np.exp(1.5 + 0.9 * x)
-    # a negative binomial distribution of dispersion 0.5
-    spread = np.sqrt(rate + 0.5 * rate**2)
-    scores = stats.norm.cdf(np.array([-1.2, -0.4, 0.4, 1.2]) - 1.5 * x[:, None])
-    pmf = np.diff(np.column_stack((np.zeros(n), scores, np.ones(n))), axis=1)
-    none = 1 / (1 + np.exp(x))
-    amounts = np.exp(2 + 1.5 * x[:, None] + 0.5 * stats.norm.ppf(LEVELS))
-    values = {
-        "id": [f"p{seed}-{i}" for i in range(n)],
-        "age": random.integers(20, 90, n),
-        "rate": rate,
-        "spread": spread,
-        **dict(zip(SCORES, pmf.T, strict=True)),
-        "none": none,
-        **dict(zip(AMOUNTS, amounts.T, strict=True)),
-        "visits": random.poisson(rate),
-        "stays": random.poisson(rate * random.gamma(2.0, 0.5, n)),
-        "score": 1 + (random.uniform(size=n)[:, None] > np.cumsum(pmf, axis=1)[:, :4]).sum(axis=1),
-        "event": (random.uniform(size=n) < none).astype(int),
-    }
-    table = pd.DataFrame(values)
-    return table.assign(cost=COSTS.forecast(table).sample(random))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("no_audit")
-def test_forecasts_of_each_kind_are_certified_and_new_ones_served(kind, place, evenhand):
-    columns, target, most = KINDS[kind]
-    link, old, new = "gaussian", OLD, NEW
-    if target != "loss":
-        link, old, new = "entropic", make_kinds(1), make_kinds(2, 300)
-        written(old, place / "old.csv")
-        outcomes = [one.target for one in KINDS.values() if one.target != "loss"]
-        written(new.drop(columns=[*outcomes, "event"]), place / "new.csv")
-    subject = ForecastColumns.parse(kind)
-    goal = ("--target", target, "--goal", most, "--id", "id", "--link", link)
-    made = evenhand(*certify_args(place, *goal, given=kind)).done()
-    proof = proof_in(place)
-    chosen = randomize(
-        subject, old[columns], old[target].astype(float), goal=most, link=link, random_state=0
-    )
-    assert proof["alpha"] == pytest.approx(chosen.alpha, rel=1e-9)
-    assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
-    assert proof["statement"] in " ".join(made.out.split())
-
-    evenhand(*serve_args(place, "--context", "trial")).done()
-    table = pd.read_csv(place / "served.csv")
-    base = subject.forecast(new)
-    r = KeyedDraws(KEY, "trial")(new["id"])
-    expected = base.randomized(proof["alpha"], make_link(link, proof["alpha"]), r)
-    # csv files keep twelve digits at least
-    np.testing.assert_allclose(table[QUANTILES], expected.ppf(LEVELS), rtol=1e-11)
-    np.testing.assert_allclose(table["mean"], base.mean(), rtol=1e-11)
-    if target == "cost":
-        # the chance of zero is not randomized
-        np.testing.assert_allclose(table["chance_of_zero"], new["none"], rtol=1e-9)
-        assert "people whose outcome is not 0" in proof["statement"]
-        assert (proof["outcome"], proof["atom"]) == ("hurdle", 0.0)
-        assert proof["n_off_atom"] == (old["cost"] > 0).sum()
-        low, high = proof["bias"]
-        assert -1 < low < 0 < high < 1
-    elif target != "loss":
-        assert (table[QUANTILES] == table[QUANTILES].round()).all(axis=None)
-        assert proof["outcome"] == "count"
-
-
-@pytest.mark.usefixtures("no_audit")
-def test_continuous_forecasts_of_events_are_refused_with_the_column(place, evenhand):
-    written(make_kinds(1), place / "old.csv")
-    given = ("--forecast", "mean=rate,std=spread", "--target", "event", "--out", place / "proof")
-    refused = evenhand("randomize", place / "old.csv", *given).complaint()
-    named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
-    assert named in refused
-    assert not (place / "proof").exists()

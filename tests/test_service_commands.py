@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.linear_model import BayesianRidge
 
 from command_outcome import key_file
 from evenhand import RandomizedRegressor, save
-from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
 
 CONTEXT = "2026-11"
@@ -40,22 +39,15 @@ def place(tmp_path_factory):
     save(RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, table["y"]), folder / "model")
     other = RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, table["y"] + 1)
     save(other, folder / "other")
-    event = (table["y"] > 0).astype(float)
-    save(ClassifierForecaster(LogisticRegression()).fit(X, event), folder / "events")
-    counts = np.random.default_rng(1).poisson(3.0, size=len(table)).astype(float)
-    save(RandomizedRegressor(CountRegressor(random_state=0)).fit(X, counts), folder / "counts")
-    amounts = np.where(event == 1, np.exp(table["y"]), 0.0)
-    hurdle = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0)
-    save(RandomizedRegressor(hurdle, random_state=0).fit(X, amounts), folder / "amounts")
     table[:N].drop(columns="y").to_csv(folder / "new.csv", index=False)
     key_file(folder / "key")
     key_file(folder / "other.key", b"another secret of enough bytes")
     return folder
 
 
-def predict(place, to, *more, model="model"):
+def predict(place, to, *more):
     return (
-        *("predict", place / "new.csv", "--forecast", place / model, "--id", "person"),
+        *("predict", place / "new.csv", "--forecast", place / "model", "--id", "person"),
         *("--key-file", place / "key", "--context", CONTEXT),
         *("--log", to / "log.sqlite", "--out", to / "out.csv", *more),
     )
@@ -114,19 +106,6 @@ def test_groups_and_features_are_logged_if_asked(place, tmp_path, evenhand):
     assert [one.values["groups"]["size"] for one in entries] == table["size"].tolist()
     assert [one.values["person"] for one in entries] == table["person"].tolist()
     assert [one.values["features"]["x"] for one in entries] == table["x"].tolist()
-
-
-@pytest.mark.parametrize("model", ["events", "counts", "amounts"])
-def test_each_kind_of_outcome_is_logged_and_replayed(model, place, tmp_path, evenhand):
-    evenhand(*predict(place, tmp_path, model=model)).done()
-    written = read(tmp_path / "out.csv", dtype={"forecast_id": str})
-    if model == "counts":
-        assert written["q0.5"].dtype.kind == "i"
-    if model == "amounts":
-        assert "chance_of_zero" in written
-    key = ("--forecast", place / model, "--key-file", place / "key")
-    id = written["forecast_id"][3]
-    evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place)).done()
 
 
 def test_wrong_options_of_the_log_are_refused(place, tmp_path, evenhand):

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import key_file
-from evenhand import Forecast, ForecastColumns, Outcomes, RecalibratedRegressor, audit
+from evenhand import Forecast, ForecastColumns, Outcomes, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.scale import searched_columns
@@ -166,30 +165,6 @@ def test_wrong_cells_are_named(evenhand, tmp_path):
         assert fact in evenhand("audit", path, *TIMES, *options).complaint()
 
 
-def test_maps_of_times_are_estimated_and_applied(evenhand, table, tmp_path):
-    maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    options = ("--horizon", "20", "--by", "group", "--out", str(maps))
-    done = evenhand("recalibrate", str(table), *TIMES, *options).done()
-    assert "Kaplan-Meier" in done.out
-    new = tmp_path / "new.csv"
-    later = make_table(1)
-    later.to_csv(new, index=False)
-    # columns and horizon are those of the folder
-    place = ("--forecast", maps, "--id", "id", "--keep", "group,days,died", "--out", out)
-    evenhand("predict", new, *place).done()
-    written = pd.read_csv(out)
-    curves = [f"survival_{t:g}" for t in GRID]
-    assert [name for name in written if name.startswith("survival_")] == curves
-    data = pd.read_csv(table, float_precision="round_trip")
-    model = RecalibratedRegressor(ForecastColumns(survival="s", horizon=20.0), by=["group"])
-    model.random_state = 0
-    used = [f"s{t:g}" for t in GRID] + ["group"]
-    model.fit(data[used], Outcomes(data["days"], data["died"], horizon=20))
-    expected = model.forecast(later[used])
-    np.testing.assert_allclose(written["survival_5"], 1 - expected.cdf(5.0), rtol=1e-9)
-    np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
-
-
 def test_maps_are_not_by_outcome(evenhand, table, tmp_path):
     args = ("recalibrate", table, *TIMES, "--out", tmp_path / "maps")
     by = evenhand(*args, "--by", "died").complaint()
@@ -201,10 +176,9 @@ def test_maps_are_not_by_outcome(evenhand, table, tmp_path):
 CERTIFY = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
 
 
-def test_times_are_certified_and_randomized(evenhand, tmp_path, monkeypatch):
+def test_times_are_certified_on_those_who_entered_in_time(evenhand, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_table(2, 900).to_csv("past.csv", index=False)
-    key_file(Path("key"))
     evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate").done()
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["group_error"] <= 0.3
@@ -218,17 +192,6 @@ def test_times_are_certified_and_randomized(evenhand, tmp_path, monkeypatch):
     assert counts["n_events"] + counts["n_reached"] == in_time.sum()
     assert counts["n_lost"] == 0
     assert counts["n_left_out"] == (~in_time).sum()
-    # the horizon of the certificate is that of the served forecasts
-    later = make_table(3, 50)
-    later.to_csv("new.csv", index=False)
-    serve = ("--forecast", "certificate", "--id", "id", "--key-file", "key", "--out", "served.csv")
-    evenhand("predict", "new.csv", *serve).done()
-    served = pd.read_csv("served.csv")
-    base = Forecast.from_survival(GRID, later[[f"s{t:g}" for t in GRID]], horizon=12)
-    expected = base.randomized(found["alpha"], r=served["r"])
-    np.testing.assert_allclose(served["survival_12"], 1 - base.event_probability(), rtol=1e-7)
-    np.testing.assert_allclose(served["survival_5"], 1 - expected.cdf(5.0), rtol=1e-7)
-    np.testing.assert_allclose(served["q0.5"], expected.ppf(0.5), rtol=1e-7)
     refused = evenhand("randomize", "past.csv", *TIMES, "--id", "id", "--out", "out").complaint()
     assert "--horizon is missing: without a time up to which" in refused
 

@@ -541,7 +541,7 @@ FAULTS = (
         "the confidence of a choice not handed on",
         "family, lost=lost, confidence=target.confidence)",
         "family, lost=lost)",
-        ("test_selection.py",),
+        ("test_randomize_command.py",),
     ),
     Fault(
         "weights not handed on to a recalibration",
