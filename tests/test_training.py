@@ -45,12 +45,6 @@ def layered(shape, weights, network, x, r):
     return x
 
 
-def random_weights(shape, n_networks, seed=0):
-    drawn = drawn_weights(shape, n_networks, torch.Generator().manual_seed(seed))
-    arrays = (part.numpy() for part in drawn)
-    return dict(zip(shape.parts(), arrays, strict=True))
-
-
 def training_of(shape, rows, settings, n_networks, loss):
     """Training on rows that also stop it, on the CPU and with seed 0."""
     candidate = Candidate(shape, rows, settings)
@@ -85,7 +79,9 @@ def test_default_network_is_the_papers(paper_model):
     assert not sizes
 
 
-def test_forecast_is_that_of_a_plain_forward_pass(paper_model):
+@pytest.mark.parametrize("inputs_of_a_block", [1, 700, 10**6])
+def test_forecast_is_that_of_a_plain_forward_pass(paper_model, inputs_of_a_block, monkeypatch):
+    monkeypatch.setattr("evenhand.forecasters.training.BLOCK_INPUTS", inputs_of_a_block)
     model, X, y = paper_model
     r = np.random.default_rng(1).uniform(size=len(y))
     out = layered(model.shape_, model.weights_, 0, (X - X.mean(axis=0)) / X.std(axis=0), r)
@@ -150,34 +146,6 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale, wa
         )
     assert ["standardize_y=True" in str(warning.message) for warning in caught] == [True] * warned
     assert all(warning.filename == __file__ for warning in caught)
-
-
-DRAWS = {
-    "none": lambda n: None,
-    "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
-    "(n, m)": lambda n: np.random.default_rng(0).uniform(size=(n, 4)),
-}
-
-
-@pytest.mark.parametrize("draws", DRAWS)
-def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(draws, monkeypatch):
-    n, n_networks = 23, 3
-    r = DRAWS[draws](n)
-    shape = Shape(5, 2, (20, 20, 20), takes_draw=r is not None, dropout=0.5)
-    weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
-    outs = {}
-    for chunk in (1, 7, 3 * 4 * 5, 10**6):
-        monkeypatch.setattr("evenhand.forecasters.training.BLOCK_INPUTS", chunk)
-        outs[chunk] = score(shape, weights, x, r, "cpu")
-        assert outs[chunk].dtype == np.float64
-        # matrix products of other sizes sum in another order: 1e-16 times 20 terms
-        np.testing.assert_allclose(outs[chunk], outs[1], rtol=0, atol=1e-13)
-    for k in range(n_networks):
-        if r is None or r.ndim == 1:
-            plain = layered(shape, weights, k, x, r)
-        else:
-            plain = np.stack([layered(shape, weights, k, x, column) for column in r.T], axis=1)
-        np.testing.assert_allclose(outs[1][k], plain, rtol=0, atol=1e-9)
 
 
 def mask_of(dropout, seed=0, rows=2000):
@@ -562,43 +530,12 @@ def test_spread_factor_allows_for_the_disagreement_of_members():
     assert found == pytest.approx(np.sqrt((1.3 - 0.225) / 1.225), abs=0.02)
 
 
-Y = np.array([0.3, -1.2, 2.5, 0.0])
-R = np.array([0.2, 0.9, 0.5, 0.01])
-
-
-def tensor(values):
-    return torch.as_tensor(np.asarray(values, dtype=np.float64))
-
-
-def paic_by_hand(out, y, r, alphas):
-    std = 5 * special.expit(out[..., 1]) + 0.01
-    distribution = stats.norm(out[..., 0], std)
-    return np.asarray(
-        (1 - alphas) * np.abs(distribution.cdf(y) - r) - alphas * distribution.logpdf(y)
-    )
-
-
-def mixture_by_hand(out, y, r, alphas):
+def test_row_losses_of_a_mixture_are_those_of_the_formula():
+    y = np.array([0.3, -1.2, 2.5, 0.0])
+    out = np.random.default_rng(1).normal(size=(2, y.size, 9))
     logits, loc, raw = np.split(out, 3, axis=-1)
-    density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[..., None])
-    return np.asarray(-np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1)))
-
-
-@pytest.mark.parametrize(
-    ("model", "n_outputs", "by_hand"),
-    [(PAICRegressor(), 2, paic_by_hand), (MixtureMLPRegressor(2, 3), 9, mixture_by_hand)],
-    ids=["PAICRegressor", "MixtureMLPRegressor"],
-)
-def test_row_losses_of_the_networks_are_those_of_the_formulas(model, n_outputs, by_hand):
-    alphas = [0.125, 0.5]  # exact in float32, in which the training keeps them
-    model._alphas = alphas
-    loss = model._row_loss
-    out = np.random.default_rng(1).normal(size=(2, Y.size, n_outputs))
-    y, r, numbers = np.tile(Y, (2, 1)), np.tile(R, (2, 1)), torch.arange(2)
-    rows = loss(tensor(out), tensor(y), tensor(r), numbers).numpy()
-    np.testing.assert_allclose(
-        rows, by_hand(out, y, r, np.array(alphas)[:, None]), rtol=1e-12, atol=1e-12
-    )
-    # a network that has left the stack takes its number with it
-    alone = loss(tensor(out[1:]), tensor(y[1:]), tensor(r[1:]), numbers[1:]).numpy()
-    np.testing.assert_allclose(alone[0], rows[1], rtol=1e-15)
+    density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[:, None])
+    expected = -np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1))
+    given = torch.as_tensor(out), torch.as_tensor(np.tile(y, (2, 1))), None, torch.arange(2)
+    rows = MixtureMLPRegressor(2, 3)._row_loss(*given).numpy()
+    np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
