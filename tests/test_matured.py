@@ -152,14 +152,10 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch):
     np.testing.assert_array_equal(whole.r, parts.r)
 
 
-def test_a_log_that_lacks_an_entry_is_refused():
-    """Times of entries are found by their numbers."""
+def test_a_missing_entry_and_a_record_that_cannot_be_read_are_named():
     log = served_first()
     del log._entries[3]
     refused("entry 4 is missing", watched, log)
-
-
-def test_a_record_that_cannot_be_read_names_its_entries():
     log = served_first()
     next(log.entries(kind="forecast")).values["record"] = {"family": "norml"}
     refused(r"entries 2 to 61: .*'normal'", watched, log)

@@ -199,9 +199,7 @@ def test_cells_are_merged_along_the_last_column_first():
         *("sex = m, area = a", "sex = m, area = b", "sex = m, area = c or area = d"),
     )
     assert np.bincount(cells.place).tolist() == [500, 300, 200] * 2
-
-
-def test_a_column_too_small_for_its_cells_is_merged_as_a_whole():
+    # a column that is too small for its cells is merged as a whole
     X = pd.DataFrame({"sex": ["f"] * 900 + ["m"] * 100, "area": ["a", "b"] * 500})
     cells = disjoint_cells(check_groups(["sex", "area"], 1000, X))
     assert np.bincount(cells.place).min() >= 150

@@ -153,18 +153,6 @@ def test_price_of_small_errors_is_that_of_the_laplace_law(exact):
     )
 
 
-@pytest.mark.parametrize(("exact", "variance"), [(False, 1 / 20), (True, 2 / 45)])
-def test_first_proof_is_nearly_free(exact, variance):
-    """Near 1/3 the price is `d^2 / (2 v)`, `v` the variance that both marginals leave."""
-    d = np.array([1e-3, 1e-4, 1e-5])
-    np.testing.assert_allclose(
-        price_of_proof(1 / 3 - d, exact), d**2 / (2 * variance), rtol=10 * d[0]
-    )
-    np.testing.assert_allclose(
-        price_of_proof(1 / 3 - d[2], exact), d[2] ** 2 / (2 * variance), rtol=1e-4
-    )
-
-
 @pytest.mark.parametrize("exact", [False, True])
 def test_errors_from_a_third_on_cost_nothing(exact):
     np.testing.assert_array_equal(price_of_proof([1 / 3, 0.34, 0.5], exact), 0)

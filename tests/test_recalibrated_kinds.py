@@ -327,12 +327,3 @@ def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by):
         # the priors of 8,000 rows count as about one row
         expected = [found.intercept_[0], found.coef_[0, 0]]
         np.testing.assert_allclose(updates.loc[name], expected, atol=0.02)
-
-
-def test_a_person_s_forecast_depends_on_that_person_only():
-    table = people(600, 17)
-    for kind in KINDS:
-        y = forecast_of(kind, table, 1.0).sample(0)
-        model = RecalibratedRegressor(models(kind), by=["a", "b"], random_state=0).fit(table, y)
-        alone = np.concatenate([model.forecast(table[i : i + 1]).cdf(1.0) for i in range(20)])
-        np.testing.assert_allclose(alone, model.forecast(table[:20]).cdf(1.0), rtol=1e-12)

@@ -382,13 +382,6 @@ def test_features_and_groups_are_logged_if_asked(model, tmp_path):
     assert "features" not in entry.values
 
 
-def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model):
-    reader, row = RowReader(mixed_model), mixed(1).iloc[0].to_dict()
-    for name, value in (("seldom", 0.0), ("age", 0), ("is_new", False)):
-        given, missing = (reader.read(row | {name: one}).sha256 for one in (value, None))
-        assert given != missing
-
-
 def test_a_refused_id_is_in_no_message_and_no_cause(service):
     person = "lovelace\n"
     with pytest.raises(InputError, match="an id that is not shown") as caught:

@@ -65,20 +65,6 @@ def contracted(link, at, weight):
     return float((above - below).sum())
 
 
-def test_the_band_of_distances_is_the_sum_of_both_tails():
-    rng = np.random.default_rng(3)
-    bands = CDFBands.of(*[np.append(rng.uniform(size=200), [0.0, 0.5, 1.0])] * 2, 0.9)
-    band = bands.distance_band()
-    for t in rng.uniform(0, 0.5, size=200):
-        just = 1e-12
-        tails = (
-            bands.upper.at(np.array([0.5 - t - just])),
-            bands.mirrored.at(np.array([0.5 - t - just])),
-        )
-        read = band.upper[np.searchsorted(band.starts, t, side="right") - 1]
-        assert read == pytest.approx(min(float(tails[0][0] + tails[1][0]), 1.0))
-
-
 @pytest.mark.parametrize("alpha", [0.06, 0.15, 0.5])
 def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha):
     link, u = Entropic(alpha), evenly_spread(20_000)
@@ -91,19 +77,6 @@ def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha):
         # people covered least and most often; 20,000 people leave the width of the bands
         assert -1e-12 < rising[:k].mean() - low < 0.06
         assert -1e-12 < high - rising[-k:].mean() < 0.03
-
-
-def test_the_band_of_nearness_is_what_both_bands_leave():
-    rng = np.random.default_rng(8)
-    u = np.append(rng.uniform(size=200), [0.0, 0.5, 0.5, 1.0])
-    bands = CDFBands.of(u, u, 0.9)
-    band = bands.nearness_band()
-    for t in np.append(rng.uniform(0, 0.5, size=200), [0.0, 0.5]):
-        at = np.array([0.5 + t])
-        # P(1/2 - t <= U <= 1/2 + t)
-        most = bands.upper.at(at) - (1 - bands.mirrored.at(at))
-        assert band.at(np.array([t])) == pytest.approx(np.clip(most, 0, 1))
-        assert band.at(np.array([t]))[0] >= (np.abs(u - 0.5) <= t).mean()
 
 
 # --- validity: known distributions, brute force and simulated data sets

@@ -18,7 +18,7 @@ from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
 import evenhand
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.distributions import OutcomeKind, SurvivalCurves, curve_times
+from evenhand.distributions import OutcomeKind, SurvivalCurves
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor, SurvivalModel
 
@@ -315,12 +315,3 @@ def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon
 )
 def test_bad_curves_are_refused(times, survival, message):
     refused(message, Forecast.from_survival, times, survival)
-
-
-def test_links_randomize_the_time_and_not_the_probability_of_the_event():
-    rates = np.exp(np.random.default_rng(3).normal(size=50))
-    grid = np.linspace(0, 2, 201)[1:]
-    base = Forecast.from_survival(grid, np.exp(-rates[:, None] * grid), 2.0)
-    served = base.randomized(0.12, random_state=4)
-    assert np.array_equal(served.event_probability(), base.event_probability())
-    assert curve_times(served.distribution)

@@ -1,7 +1,6 @@
 """Coverage that plain wider intervals prove, against theory and brute force."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +9,11 @@ from scipy import stats
 from evenhand import Forecast, Outcomes, audit, audit_pit
 from evenhand._format import at_least, percent
 from evenhand.audits import Search
-from evenhand.calibration import Cells, count_pits, covered
+from evenhand.calibration import count_pits, covered
 from evenhand.certificates import certify_counts, certify_pit, coverage_floor
 from evenhand.distributions import Normal
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.selection.chosen_link import plain_interval
 
 LEVELS = (0.9, 0.95, 0.98, 0.99)
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.9, 1.0)
@@ -35,21 +33,6 @@ def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk():
             assert interval.floor == pytest.approx(max(0, 1 - high / mass), abs=1e-8)
             assert interval.covered == inside / 400
             assert (interval.mass, interval.n_samples, interval.confidence) == (mass, 400, 0.9)
-
-
-def test_the_lowest_level_that_suffices_is_set_against_a_link():
-    u = (np.arange(2000) + 0.5) / 2000
-    wrapped = SimpleNamespace(cells=Cells(u))
-    costs = SimpleNamespace(wrapped=wrapped, has_width=True, plain_wider=lambda _, level: level)
-    for mass in (0.1, 0.2, 0.5):
-        floors = [interval.floor for interval in certify_pit(u).plain_intervals(mass)]
-        assert floors == sorted(floors)
-        target = SimpleNamespace(group_mass=mass, confidence=0.95)
-        for floor in np.linspace(0.02, 1, 41):
-            chosen, wider = plain_interval(costs, Entropic(0.5), float(floor), target)
-            levels = [level for level, one in zip(LEVELS, floors, strict=True) if one >= floor]
-            # the widest, if none suffices
-            assert chosen.level == wider == (levels or LEVELS)[0 if levels else -1]
 
 
 def test_intervals_are_closed_as_everywhere():
