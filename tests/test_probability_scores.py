@@ -65,39 +65,30 @@ def test_scores_are_those_of_scikit_learn(digits, is_weighted):
     assert (found.n, found.n_events) == (2_000, y.sum())
 
 
-@pytest.mark.parametrize(("digits", "mean"), [(9, -3.0), (2, -0.2)])
-def test_slope_and_intercept_are_those_of_statsmodels(digits, mean):
-    p, y, _ = table(1_000, digits=digits, mean=mean)
-    p = np.clip(p, 0.005, 0.995)
-    found = probability_scores(p, y)
-    slope = sm.Logit(y, sm.add_constant(logit(p))).fit(disp=0, tol=1e-12)
-    check_interval(found, "slope", slope.params[1], slope.bse[1])
-    assert calibration_slope(p, y) == (found.slope, found.slope_low, found.slope_high)
-    family = sm.families.Binomial()
-    intercept = sm.GLM(y, np.ones(y.size), offset=logit(p), family=family).fit(tol=1e-12)
-    check_interval(found, "intercept", intercept.params[0], intercept.bse[0])
-
-
-def test_weighted_regressions_are_those_of_statsmodels_with_robust_errors():
-    p, y, w = table(1_000)
+@pytest.mark.parametrize(
+    ("digits", "mean", "is_weighted"), [(9, -3.0, False), (2, -0.2, False), (9, -0.2, True)]
+)
+def test_slope_intercept_and_ratio_are_those_of_regressions_of_statsmodels(
+    digits, mean, is_weighted
+):
+    p, y, weights = table(1_000, digits=digits, mean=mean)
+    p, ones = np.clip(p, 0.005, 0.995), np.ones(y.size)
+    w = weights if is_weighted else None
     found = probability_scores(p, y, w)
-    options = {"family": sm.families.Binomial(), "var_weights": w}
-    fit = {"cov_type": "HC0", "tol": 1e-12}
-    slope = sm.GLM(y, sm.add_constant(logit(p)), **options).fit(**fit)
-    check_interval(found, "slope", slope.params[1], slope.bse[1])
-    intercept = sm.GLM(y, np.ones(y.size), offset=logit(p), **options).fit(**fit)
-    check_interval(found, "intercept", intercept.params[0], intercept.bse[0])
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_observed_by_expected_is_the_rate_ratio_of_a_poisson_regression(is_weighted):
-    p, y, weights = table(1_000, mean=-2.0)
-    w = weights if is_weighted else np.ones(y.size)
-    family = sm.families.Poisson()
-    model = sm.GLM(y, np.ones(y.size), offset=np.log(p), family=family, var_weights=w)
-    ratio = model.fit(cov_type="HC0", tol=1e-12)
-    found = probability_scores(p, y, w)
-    check_interval(found, "observed_expected", ratio.params[0], ratio.bse[0])
+    events, counts = (
+        {"family": family, "var_weights": weights if is_weighted else ones}
+        for family in (sm.families.Binomial(), sm.families.Poisson())
+    )
+    # errors are robust where rows have weights, and for the ratio of rates
+    plain = "HC0" if is_weighted else "nonrobust"
+    for name, model, errors in (
+        ("slope", sm.GLM(y, sm.add_constant(logit(p)), **events), plain),
+        ("intercept", sm.GLM(y, ones, offset=logit(p), **events), plain),
+        ("observed_expected", sm.GLM(y, ones, offset=np.log(p), **counts), "HC0"),
+    ):
+        fit = model.fit(cov_type=errors, tol=1e-12)
+        check_interval(found, name, fit.params[-1], fit.bse[-1])
+    assert calibration_slope(p, y, w) == (found.slope, found.slope_low, found.slope_high)
 
 
 @pytest.mark.parametrize(

@@ -146,13 +146,6 @@ def plant(place, content, ending):
     return place / entry["file"]
 
 
-def same_forecasts(first, second, rows):
-    return all(
-        np.abs(first.forecast(rows, r).pit(Y) - second.forecast(rows, r).pit(Y)).max() < 1e-9
-        for r in (0.2, 0.7)
-    )
-
-
 def test_every_forecaster_has_an_example():
     # outcomes with atoms: test_discrete_forecasters.py; models without `fit`: test_foreign.py
     fitted = {name for name, kind in FORECASTERS.items() if hasattr(kind, "fit")}
@@ -289,7 +282,10 @@ def test_a_foreign_class_is_attached_at_load_and_never_read(folder, tmp_path):
     advice = "keep model.estimator_, e.g. with joblib, and load with load(folder, estimator=...)"
     assert str(caught[0].message).endswith(advice)
     refused(tmp_path / "new", "saved without Pipeline")
-    assert same_forecasts(model, load(tmp_path / "new", estimator=model.estimator_), NUMBERS)
+    again = load(tmp_path / "new", estimator=model.estimator_)
+    for r in (0.2, 0.7):
+        pits = (one.forecast(NUMBERS, r).pit(Y) for one in (model, again))
+        np.testing.assert_allclose(*pits, rtol=0, atol=1e-9)
     plant(folder, skops.io.dumps(model.estimator_), ".skops")
     refused(folder, "types that are not allowed", "Foreign")
 
@@ -331,30 +327,17 @@ def test_what_is_attached_must_be_what_was_left_out(folder, tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_a_changed_byte_in_any_file_is_refused(folder):
+def test_a_changed_truncated_longer_or_missing_file_is_refused(folder):
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
         step = 3 if path.name == "model.json" else max(1, len(content) // 40)
-        for at in {*range(0, len(content), step), len(content) - 1}:
-            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-            with pytest.raises(InputError):
-                load(folder)
-        path.write_bytes(content)
-    load(folder)
-
-
-def test_a_truncated_or_longer_file_is_refused(folder):
-    for path in sorted(folder.iterdir()):
-        content = path.read_bytes()
-        for changed in (
-            b"",
-            content[:1],
-            content[: len(content) // 2],
-            content[:-1],
-            content + b"\n",
-            b"\x00" * 100,
-        ):
-            path.write_bytes(changed)
+        changed = [
+            content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+            for at in {*range(0, len(content), step), len(content) - 1}
+        ]
+        changed += [content[:at] for at in (0, 1, len(content) // 2, -1)]
+        for other in (*changed, content + b"\n", b"\x00" * 100):
+            path.write_bytes(other)
             refused(folder)
         path.unlink()
         refused(folder)
