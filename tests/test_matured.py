@@ -1,7 +1,5 @@
 """Rows for the watch, made from a log: cells, maturity, and what does not enter."""
 
-from datetime import timedelta
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,13 +12,12 @@ from evenhand.service import Entry, matured_rows, record_outcome
 from repeats import most_failures, repeats, statistical
 from served_examples import EXAMPLES, LogInMemory, example, inside, open_context, serve
 
-WEEK = timedelta(days=7)
 N_PEOPLE = 12
 
 
 def watched(log, **options):
     """Return rows that mature after a week, a year after the start."""
-    return matured_rows(log, **({"matures_after": WEEK, "until": "2027-01-01"} | options))
+    return matured_rows(log, **({"matures_after": "7d", "until": "2027-01-01"} | options))
 
 
 def with_outcomes(one):

@@ -61,10 +61,6 @@ def true_coverage(mass=MASS):
 RATE = 0.15
 
 
-def event_data(n, random):
-    return Forecast.from_probability(np.full(n, RATE)), (random.random(n) < RATE).astype(float)
-
-
 def is_outside(ends, truths):
     return ends[0] > truths[0] or ends[1] < truths[1]
 
@@ -117,7 +113,8 @@ def test_bounds_under_shift_hold(ratio):
         return is_outside(proof.coverage(0.8, 1.0), coverage)
 
     def is_bias_outside(random):
-        forecast, y = event_data(N, random)
+        y = (random.random(N) < RATE).astype(float)
+        forecast = Forecast.from_probability(np.full(N, RATE))
         proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
         return is_outside(proof.bias(1.0), biases)
 

@@ -11,13 +11,11 @@ from command_outcome import contents
 from evenhand import ForecastColumns, RecalibratedRegressor, save
 from evenhand.store import is_model_folder
 
-ROWS = 300
 NORMAL = ("--forecast", "mean=mu,std=sigma")
-COUNTS = ("--forecast", "mean=mu,std=sigma,outcome=count")
 WRITERS = {
     "fit": ("--outcome", "count", "--drop", "mu,sigma"),
     "recalibrate": NORMAL,
-    "randomize": (*COUNTS, "--goal", "0.45"),
+    "randomize": ("--forecast", "mean=mu,std=sigma,outcome=count", "--goal", "0.45"),
 }
 """Options of the commands that write a model folder."""
 
@@ -25,7 +23,7 @@ WRITERS = {
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     random = np.random.default_rng(3)
-    x = random.normal(size=ROWS)
+    x = random.normal(size=300)
     mean = np.exp(2 + 0.8 * x)
     y = random.poisson(mean)
     path = tmp_path_factory.mktemp("table") / "t.csv"

@@ -477,14 +477,6 @@ def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_a
         RecalibratedRegressor(extreme, by={"a": rule}).fit(*applicants(400, 6))
 
 
-def _mean_distance(p, y):
-    """Return the mean |rate - p| by tenth of the score, and what right scores show by chance."""
-    tenths = np.array_split(np.argsort(p), 10)
-    measured = sum(abs((y - p)[rows].sum()) for rows in tenths) / p.size
-    spread = sum(np.sqrt((p * (1 - p))[rows].sum()) for rows in tenths) / p.size
-    return measured, float(np.sqrt(2 / np.pi) * spread)
-
-
 def test_the_check_of_0_1_outcomes_is_in_rate():
     table, y = applicants(3000, 7)
     by = {"high": TOO_HIGH, "women": "sex = 2"}
@@ -495,8 +487,12 @@ def test_the_check_of_0_1_outcomes_is_in_rate():
         row = check.set_index("group").loc[name]
         assert row["n"] == mask.sum()
         assert row["error_before"] == pytest.approx(abs(np.mean((y - p)[mask])), abs=1e-12)
-    measured, chance = _mean_distance(p, y)
-    assert check.loc[0, "error_before"] == pytest.approx(np.sqrt(measured**2 - chance**2), rel=1e-9)
+    # the mean |rate - p| by tenth of the score, without what right scores show by chance
+    tenths = np.array_split(np.argsort(p), 10)
+    measured = sum(abs((y - p)[rows].sum()) for rows in tenths) / p.size
+    chance = sum(np.sqrt((p * (1 - p))[rows].sum()) for rows in tenths) / p.size
+    expected = np.sqrt(measured**2 - 2 / np.pi * chance**2)
+    assert check.loc[0, "error_before"] == pytest.approx(expected, rel=1e-9)
     # the error of all together hides that of low and high scores: 6.4 points (verdict: 0)
     assert abs(np.mean(y - p)) < 0.5 * check.loc[0, "error_before"]
     assert 0.04 < check.loc[0, "error_before"] < 0.09

@@ -114,17 +114,15 @@ def lattice(cells, share):
     return LatticeBounds.of(some, np.random.default_rng(0)).group_error(LINK, MASS, 0.95)
 
 
-def largest_gap(cells, share):
-    return mean_of_worst(gap(cells, np.zeros(cells.n_samples, dtype=np.intp)), share)
-
-
 BOUNDS = {
     "norm": lambda cells, share: mean_of_worst(norm(cells), share),
     "norm under a link": lambda cells, share: mean_of_worst(norm(cells), share),
     "ordered": ordered,
     "lattice": lattice,
     "coverage": lambda cells, share: mean_of_worst(missed(cells, 0.8), share),
-    "gap": largest_gap,
+    "gap": lambda cells, share: mean_of_worst(
+        gap(cells, np.zeros(cells.n_samples, dtype=np.intp)), share
+    ),
 }
 
 

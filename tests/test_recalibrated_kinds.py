@@ -48,10 +48,6 @@ def regions(table):
     return {"all": np.ones(len(table), dtype=bool), "a": a, "b": b, "both": a & b}
 
 
-def amounts(mean, sd):
-    return Forecast(Transformed(Normal(mean, sd), Support(low=0.0)))
-
-
 def forecast_of(kind, table, planted):
     """The truth with planted differences of two overlapping groups; a model for 0 of them."""
     x, a, b = features(table)
@@ -59,7 +55,8 @@ def forecast_of(kind, table, planted):
         return Forecast.from_probability(special.expit(x - 1.5 + planted * (0.8 * a - 0.7 * b)))
     if kind == "count":
         return Forecast.from_poisson(np.exp(0.7 + 0.5 * x + planted * 0.4 * (a - b)))
-    part = amounts(3 + x + planted * 0.5 * a, 1 + planted * 0.4 * b)
+    amount = Normal(3 + x + planted * 0.5 * a, 1 + planted * 0.4 * b)
+    part = Forecast(Transformed(amount, Support(low=0.0)))
     if kind == "continuous":
         return part
     chance = special.expit(0.2 * x + planted * (0.7 * a - 0.6 * b))

@@ -156,15 +156,6 @@ def miss_rates(distribution, truth):
     return np.asarray((truth.cdf(low) + truth.sf(high)) / STATED)
 
 
-def standard_error(n_sets):
-    """Return the standard error of a mean relative miss rate.
-
-    A 99% interval of 200 rows ends at the two extreme values, each outside of which is a new value
-    with an exponential(1) probability in units of 1/201: the rate's standard deviation is 0.71.
-    """
-    return 0.71 / np.sqrt(n_sets)
-
-
 def of_residuals(residuals):
     return residual_distribution(residuals, None)
 
@@ -192,8 +183,10 @@ def test_extreme_intervals_miss_as_often_as_stated(learn, truth, n, most):
     random = np.random.default_rng(n)
     samples = (truth.rvs(n, random_state=random) for _ in range(repeats(400)))
     rates = [miss_rates(learn(sample), truth) for sample in samples]
-    # 5 standard errors have a false-alarm rate of 3e-7
-    slack = 5 * standard_error(len(rates))
+    # a 99% interval of 200 rows ends at the extreme values; a new value is outside of each with an
+    # exponential(1) probability in units of 1/201: the rate's standard deviation is 0.71, and 5
+    # standard errors have a false-alarm rate of 3e-7
+    slack = 5 * 0.71 / np.sqrt(len(rates))
     assert (np.mean(rates, axis=0) > 0.85 - slack).all()
     assert (np.mean(rates, axis=0) < most + slack).all()
 

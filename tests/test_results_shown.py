@@ -36,8 +36,6 @@ from evenhand.search import find_group, null_curve, worst_group_curve
 from parts_examples import QUICK_AUDIT as QUICK
 
 N = 400
-LONGEST = 400
-"""Most characters of a line about a result."""
 
 HOSTILE = "<b>groups\n\x1b[31m</b>" + "x" * 500
 
@@ -92,7 +90,7 @@ def test_a_result_is_one_line():
     for name, result in results().items():
         shown = repr(result)
         assert shown.isprintable(), name  # no line break is
-        assert len(shown) <= LONGEST, name
+        assert len(shown) <= 400, name
         assert " at 0x" not in shown, name
 
 
@@ -128,23 +126,13 @@ GIVEN = {
 }
 
 
-def header(page):
-    """Return the description of a page, and where it comes from."""
-    listed = page.partition('id="provenance"')[2].partition("</details>")[0]
-    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
-    return {html.unescape(name): html.unescape(value) for name, value in pairs}
-
-
-def table(n=60):
-    random = np.random.default_rng(0)
-    return pd.DataFrame({"y": random.normal(size=n), "mu": 0.0, "sigma": 1.0})
-
-
 def test_an_audit_keeps_its_description_in_json_and_on_the_page():
     found = audit_pit(np.linspace(0.01, 0.99, 50), about=GIVEN, target_name="dose", **QUICK)
     assert found.about == GIVEN
     assert list(json.loads(found.to_json())["about"].items()) == list(GIVEN.items())
-    shown = header(found.to_html())
+    listed = found.to_html().partition('id="provenance"')[2].partition("</details>")[0]
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
+    shown = {html.unescape(name): html.unescape(value) for name, value in pairs}
     day = date.fromisoformat(shown.pop("Date"))
     assert abs(datetime.now(UTC).date() - day) <= timedelta(days=1)
     assert shown.pop("Unit of dose") == GIVEN["unit"]
@@ -173,7 +161,8 @@ def test_a_description_that_is_no_mapping_of_texts_is_refused(about, message):
 
 
 def test_the_command_takes_the_description(tmp_path, evenhand):
-    table().to_csv(tmp_path / "t.csv", index=False)
+    table = pd.DataFrame({"y": np.linspace(-1, 1, 60), "mu": 0.0, "sigma": 1.0})
+    table.to_csv(tmp_path / "t.csv", index=False)
     forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     about = ("--about", "unit=mg per week", "--about", "formula = a=b")
     done = evenhand("audit", tmp_path / "t.csv", *forecasts, *about, "--json")

@@ -64,7 +64,8 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name):
     broken = passed = 0
     for seed in range(n_sets):
         rng = np.random.default_rng([seed, n])
-        bounds = LatticeBounds.of(sampled(pmf, n, rng), rng)
+        low, high, _ = right_world(pmf, 1.0).sample(n, rng)
+        bounds = LatticeBounds.of(Cells(low, high, ties=rng.random(n)), rng)
 
         def bound_at(alpha, bounds=bounds):
             return bounds.group_error(Entropic(alpha), MASS, 0.95, by_betting=True)
@@ -81,12 +82,6 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name):
 @cache
 def true_error(name, alpha):
     return right_world(LAWS[name], alpha).worst(MASS)
-
-
-def sampled(pmf, n, rng):
-    """Return the cells of random outcomes under the right forecast."""
-    low, high, _ = right_world(pmf, 1.0).sample(n, rng)
-    return Cells(low, high, ties=rng.random(n))
 
 
 def rate(X):

@@ -517,19 +517,15 @@ sys.exit(max(abs(worker.exitcode) for worker in workers))
 """
 
 
-def place(kind, request, tmp_path):
-    if kind == "postgresql":
-        return str(request.getfixturevalue("postgresql").new_database())
-    return str(tmp_path / f"log.{kind}")
-
-
 def without_flag(answers):
     return [{**one, "is_repeated": None} for one in answers]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_processes_on_one_log_give_one_answer_per_person(kind, model, request, tmp_path):
-    where = place(kind, request, tmp_path)
+    where = str(tmp_path / "log.sqlite")
+    if kind == "postgresql":
+        where = str(request.getfixturevalue("postgresql").new_database())
     save(model, tmp_path / "model")
     table(N_PEOPLE, 3).to_csv(tmp_path / "rows.csv", index=False)
     arguments = [str(tmp_path / "model"), where, KEY.decode()]

@@ -191,18 +191,13 @@ def test_bias_intervals_of_symmetric_residuals_are_t_intervals():
 def test_without_an_event_the_bias_is_limited_by_the_number_of_rows():
     for weight in (None, np.repeat([1.0, 3.0], 100)):
         n = 200 if weight is None else 400**2 / 1000
-        sums = sums_of_events(np.zeros(200), np.full(200, 0.005), weight)
+        cells = Cells(np.full((200, 1), 0.5), weights=weight)
+        rows = GroupRows.of(cells, None, None, (np.zeros(200), np.full(200, 0.005)))
+        sums = rows.sums([np.full(200, True)])
         low, high = bias_intervals(sums, 0.01)
         # the rate at which no event in n trials has the probability 0.01
         assert low[0] == pytest.approx(-0.005, abs=1e-12)
         assert high[0] == pytest.approx(1 - 0.01 ** (1 / n) - 0.005, rel=1e-6)
-
-
-def sums_of_events(event, forecast, weight=None):
-    """Return the sums of one group whose outcomes are 0 or 1."""
-    pits = Cells(np.full((event.size, 1), 0.5), weights=weight)
-    rows = GroupRows.of(pits, None, None, (event, forecast))
-    return rows.sums([np.full(event.size, True)])
 
 
 def test_weights_make_effective_trials():

@@ -207,14 +207,12 @@ def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(pr
     sizes |= {"most_error": 0.4, "censored": True, "problem": problem}
     groups = [group(name, 50_000, 0.001, 0.0, 0.006) | sizes for name in ("everyone", "a")]
     values = full_deterministic() | {"groups": groups, "scan": [], "learned": []}
-    rows = made(values | {"censoring": COUNTS})
+    counts = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
+    rows = made(values | {"censoring": counts})
     assert (len(rows.problems) == 2) is problem
     shown = rows_of(audit_html(rows), "Groups")
     want = "problem found" if problem else "none found"
     assert [(row[3], row[-1]) for row in shown] == [("20.0 (15.0 to 25.0)", want)] * 2
-
-
-COUNTS = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
 
 
 @KINDS

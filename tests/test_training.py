@@ -26,7 +26,6 @@ from evenhand.forecasters.training import (
 )
 from forecaster_examples import linear_task
 
-SMALL = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=True, dropout=0.0)
 DETERMINISTIC = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=False, dropout=0.0)
 
 
@@ -240,7 +239,7 @@ def test_networks_train_on_as_before_when_another_one_stops():
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order():
     rows = rows_of(np.zeros((40, 3)), np.zeros(40))
-    run = training_of(SMALL, rows, Settings(0.01, 0.0, 10, 100, 100, 5, 10), 3, squares)
+    run = training_of(DETERMINISTIC, rows, Settings(0.01, 0.0, 10, 100, 100, 5, 10), 3, squares)
     first, second = (torch.cat([run._next_rows() for _ in range(4)], dim=1) for _ in range(2))
     for order in (*first, *second):
         assert sorted(order.tolist()) == list(range(40))
@@ -475,8 +474,7 @@ def test_global_generators_and_the_number_of_threads_are_left_alone():
     assert torch.equal(before[0], torch.random.get_rng_state())
 
 
-TINY = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
-GIVEN = TINY | {"dropout": 0.0}
+GIVEN = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0, "dropout": 0.0}
 
 
 def digits_task(n, seed):

@@ -13,6 +13,8 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from evenhand import InputError, RecalibratedRegressor, save
+from evenhand.certificates import Promise
+from evenhand.links import Entropic
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
@@ -23,17 +25,7 @@ from postgresql_server import PASSWORD, QUOTED
 from watched_logs import fitted, serve
 
 UNTIL = "2026-03-05"
-PROMISE = {
-    "statistic": "mean_pit",
-    "mass": 0.2,
-    "target": 0.3,
-    "confidence": 0.95,
-    "link": "entropic",
-    "alpha": 0.1,
-    "envelope": None,
-    "targets": None,
-    "atom": None,
-}
+PROMISE = Promise("mean_pit", 0.2, 0.3, 0.95, Entropic(0.1)).to_dict()
 
 
 @pytest.fixture(scope="module")
