@@ -30,7 +30,6 @@ KEY = b"a secret of enough bytes"
 
 
 def written(table, path):
-    """Write a table as a file of parquet or csv."""
     if path.suffix == ".parquet":
         table.to_parquet(path, index=False)
     else:
@@ -39,7 +38,6 @@ def written(table, path):
 
 
 def contents(folder):
-    """Return the files of a folder, by their places in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -88,21 +88,18 @@ def pytest_collection_modifyitems(config, items):
 # of a module, not of a session: an event loop runs until the browser is closed
 @pytest.fixture(scope="module")
 def chromium():
-    """Start a browser, or skip the test if there is none."""
     with started() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def postgresql():
-    """Start a server of PostgreSQL, or skip the test if there is none."""
     with started_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def writers():
-    """Yield a program that starts processes that write to a decision log."""
     program = Writers()
     yield program
     program.close()
@@ -145,7 +142,6 @@ def demo_run(shared_folder):
 
 @pytest.fixture(scope="session")
 def forks():
-    """Yield a program that runs the command in forks of itself."""
     program = Forks()
     yield program
     program.close()
@@ -182,7 +178,6 @@ def quick_training(monkeypatch):
 
 @pytest.fixture
 def evenhand(capfd, monkeypatch):
-    """Call the command in this process."""
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
     def call(*args):

@@ -34,7 +34,6 @@ def cells_of(law, n, random):
 
 
 def pits_of(law, n, random):
-    """Return PITs of n outcomes with a random position in each cell."""
     low, high = cells_of(law, n, random)
     return Cells(low, high, ties=random.random(n))
 
@@ -64,7 +63,6 @@ class CountWorld:
 
     @cached_property
     def weights(self):
-        """Probability of each kind and outcome, shape (points,)."""
         return np.ravel(self.true) / len(self.true)
 
     @cached_property
@@ -88,7 +86,6 @@ class CountWorld:
 
     @cached_property
     def errors(self):
-        """Pathwise errors of the points."""
         return np.asarray(np.abs(self.cdfs - LEVELS) @ WIDTHS)
 
     def worst(self, mass):

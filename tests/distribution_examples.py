@@ -82,14 +82,12 @@ def frozen(values):
 
 
 def frozen_numbers(values):
-    """Return whole numbers as an array that nobody can write to."""
     array = np.array(values, dtype=np.intp)
     array.flags.writeable = False
     return array
 
 
 def parts(distribution):
-    """Yield the distribution and the ones that it wraps."""
     yield distribution
     base = getattr(distribution, "base", getattr(distribution, "positive", None))
     if base is not None:

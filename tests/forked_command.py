@@ -43,7 +43,6 @@ class Forks(Forking):
         return self._ask({"args": args, "streams": streams, "writes_slowly": writes_slowly})
 
     def wait(self, process):
-        """Return the exit code of a call."""
         return self._ask({"wait": process})
 
     def run(self, args, **streams):
@@ -96,7 +95,6 @@ def pipe_without_reader():
 
 
 def write_slowly():
-    """Let each block take a minute to write."""
     import time
 
     from evenhand.tables import TableWriter

@@ -116,7 +116,6 @@ def simple(value):
 
 
 def answers(proof):
-    """Return every answer of a certificate."""
     said = {}
     for name in FACTS:
         if hasattr(proof, name):
@@ -146,7 +145,6 @@ def answer(method, asked):
 
 
 def least_randomized(proof, goal, mass):
-    """Return the certificate of the largest alpha of the link's family that meets a target."""
     kind = type(proof.link)
     alpha = largest_alpha(lambda alpha: proof.with_link(kind(alpha)).group_error(mass), goal)
     if alpha is None:
@@ -159,13 +157,11 @@ N = 400
 
 @functools.cache
 def kinds(seed):
-    """Return deterministic forecasts of each kind, and outcomes."""
     table = people(N, seed)
     return {kind: (forecasts_of(kind, table), outcomes_of(kind, table, seed)) for kind in KINDS}
 
 
 def served(forecast, m=None):
-    """Return forecasts randomized by several draws per person, or by one."""
     r = jittered(N, 1 if m is None else m, random_state=2)
     return forecast.randomized(0.2, "entropic", r[:, 0] if m is None else r)
 
@@ -270,7 +266,6 @@ def selections_of_kinds(folder):
 
 
 def selected(*given, **options):
-    """Return what a selection chose, answers and numbers of its text, or its refusal."""
     try:
         chosen = randomize(*given, **options)
     except InputError as refusal:

@@ -65,7 +65,6 @@ FEATURES = ["age", "income", "rooms", "region", "member", "since"]
 
 
 def cheap():
-    """Return a linear model that takes the columns of `people`."""
     taken = make_column_transformer(
         (SimpleImputer(strategy="median"), ["age", "income", "rooms"]),
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["region"]),
@@ -118,7 +117,6 @@ def found_of(found, leave_out=()):
 
 
 def command(*words):
-    """Call the command in this process."""
     # the command sets how warnings and errors without a place are shown
     with (
         unittest.mock.patch.object(sys, "argv", ["evenhand", *map(str, words)]),
@@ -133,7 +131,6 @@ def command(*words):
 
 
 def key_file(folder):
-    """Write the secret of the draws."""
     place = folder / "key"
     place.write_bytes(KEY + b"\n")
     place.chmod(0o600)

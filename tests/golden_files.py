@@ -86,7 +86,6 @@ def is_table(name):
 
 
 def write(name, value, folder):
-    """Write the golden file of a case."""
     if is_table(name):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(value)
@@ -95,14 +94,12 @@ def write(name, value, folder):
 
 
 def golden(name):
-    """Read the golden file of a case."""
     if is_table(name):
         return cells(GOLDEN / f"{name}.csv")
     return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def cells(place):
-    """Read a csv file as text."""
     with place.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
@@ -120,7 +117,6 @@ def is_close(got, want, rtol):
 
 
 def differences(got, want, path):
-    """Yield each difference with the path to its value."""
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want.keys() | got.keys():
             place = f"{path}/{key}"

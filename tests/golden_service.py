@@ -157,7 +157,6 @@ def alarms(folder):
 
 
 def watched(watch, rows):
-    """Update a watch in three parts, one of them resumed from a state, and return its values."""
     cuts = (0, 300, 310, N)
     for start, stop in itertools.pairwise(cuts):
         watch.update(rows.take(slice(start, stop)))
@@ -229,7 +228,6 @@ NUMERIC = ["age", "rooms"]
 
 
 def tree():
-    """Return a classifier whose probabilities are shares of rows."""
     return DecisionTreeClassifier(max_depth=3, random_state=0)
 
 
@@ -269,7 +267,6 @@ def log_of_a_service(folder):
 
 
 def logged(entry):
-    """Return an entry without what depends on versions of libraries."""
     values = {name: value for name, value in entry.values.items() if name not in OF_MACHINE}
     names = ("number", "time", "kind", "id", "request", "subject")
     return {name: getattr(entry, name) for name in names} | {"values": values}
@@ -277,7 +274,6 @@ def logged(entry):
 
 @functools.cache
 def served_models():
-    """Return fitted models of two kinds of outcome, and options of services."""
     table = people(300, 32)
     event = (table["y"] > table["mean"]).astype(float)
     classifier = ClassifierForecaster(tree()).fit(table[NUMERIC], event)

@@ -19,7 +19,6 @@ def missing(what):
 
 @contextmanager
 def started():
-    """Start Chromium."""
     if CHROMIUM is None:
         missing("chromium")
     try:

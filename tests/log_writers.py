@@ -26,7 +26,6 @@ class Writers(Forking):
     """Starts and kills processes that write to logs."""
 
     def start(self, where, confirmed):
-        """Start a process; the names of entries go to a file once `run` has returned."""
         return self._ask({"where": str(where), "confirmed": str(confirmed)})
 
     def kill(self, process):
@@ -110,7 +109,6 @@ def filled(log, n_entries):
 
 
 def tampered(path, *statements):
-    """Change a log in SQLite as somebody who owns the file and knows the triggers."""
     connection = sqlite3.connect(path)
     for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
         connection.execute(f"DROP TRIGGER {name}")

@@ -87,11 +87,9 @@ class Deadly(ForecastColumns):
     at_row: int = 0
 
     def columns(self, present, source):
-        """Return the columns that hold forecasts."""
         return GIVEN.columns(present, source)
 
     def of(self, table, source, start=0):
-        """Return the forecasts, or kill the process."""
         if source == self.part and start == self.at_row:
             if self.marker is None:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +106,6 @@ def work_and_tell(shared, parts, i):
 
 
 def size_of(shared, parts, i):
-    """Return the length of what all parts share."""
     return len(shared)
 
 

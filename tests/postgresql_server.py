@@ -26,7 +26,6 @@ def missing(what):
 
 
 def programs():
-    """Return the folder of the programs of the newest server that is installed."""
     # Debian has them outside of the search path
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: p.parts[4])
     there = shutil.which("initdb") or (str(found[-1]) if found else missing("PostgreSQL"))
@@ -70,14 +69,12 @@ class Server:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self):
-        """Return the URL of a new empty database."""
         self._n_databases += 1
         name = f"log_{self._n_databases}"
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
     def execute(self, *statements, url=None):
-        """Run statements, each in its own transaction."""
         import sqlalchemy as sa
 
         engine = sa.create_engine(

@@ -21,7 +21,6 @@ def split_at(points, edges):
 
 
 def gaussian_link(rho):
-    """Return the Gaussian link with a correlation, above 0 and below 1."""
     return Gaussian(
         float(optimize.brentq(lambda alpha: Gaussian(alpha).rho - rho, 1e-9, 1.0, xtol=1e-17))
     )

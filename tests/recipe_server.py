@@ -60,7 +60,6 @@ def make_setting(folder):
 
 
 def write_secrets(folder):
-    """Write a key and a token to a folder, and return it."""
     for name, secret in (("key", KEY), ("token", TOKEN)):
         (folder / name).write_text(f"{secret}\n", encoding="utf-8")
         (folder / name).chmod(0o600)
@@ -68,12 +67,10 @@ def write_secrets(folder):
 
 
 def asked(person, /, **changes):
-    """Return the body of a request for a forecast."""
     return {"person": person, "row": ROW | changes}
 
 
 def environment(setting, log):
-    """Return the variables that the recipe reads."""
     given = {
         "MODEL": setting / "model",
         "KEY_FILE": setting / "key",
@@ -96,7 +93,6 @@ class Server:
     process: subprocess.Popen[bytes] = field(init=False)
 
     def start(self):
-        """Start the server, and wait until it answers."""
         command = [sys.executable, "-m", "uvicorn", f"{RECIPE.stem}:app"]
         command += ["--app-dir", str(RECIPE.parent), "--port", "0", *self.options]
         start = self.output.stat().st_size if self.output.exists() else 0
@@ -128,11 +124,9 @@ class Server:
         raise AssertionError(f"the server does not start: {self.printed()}")
 
     def client(self, **options):
-        """Return a client that sends the token."""
         return httpx.Client(base_url=self.url, headers=HEADERS, timeout=PATIENCE, **options)
 
     def printed(self):
-        """Return all that the server has printed."""
         return self.output.read_text(encoding="utf-8", errors="replace")
 
     def processes(self):
@@ -148,12 +142,10 @@ class Server:
         return found
 
     def memory(self):
-        """Return the resident memory of all processes in bytes."""
         page = os.sysconf("SC_PAGE_SIZE")
         return page * sum(int(state[21]) for state in self.processes().values())
 
     def cpu_seconds(self):
-        """Return user and system time of all processes."""
         ticks = sum(int(state[11]) + int(state[12]) for state in self.processes().values())
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -165,7 +157,6 @@ class Server:
 
 @contextmanager
 def running(server):
-    """Start a server, and kill what is left of it in the end."""
     server.start()
     try:
         yield server
@@ -195,7 +186,6 @@ class Load:
             thread.join(PATIENCE)
 
     def wait_for(self, n):
-        """Wait until there are `n` answers."""
         until = time.monotonic() + PATIENCE
         while len(self.answers) < n:
             assert time.monotonic() < until

@@ -36,7 +36,6 @@ class Example:
     first: int = 0
 
     def served(self, r):
-        """Return the forecasts of the rows."""
         return self.model.forecast(self.X, r if self.has_draw else None)
 
 
@@ -116,12 +115,10 @@ EXAMPLES = {one.__name__: one for one in (normal, residuals, bounded, paic, coun
 
 @cache
 def example(name):
-    """Return an example, which is fitted once."""
     return EXAMPLES[name]()
 
 
 def open_context(log, name="loans", **values):
-    """Open a context in a log."""
     usual = {
         "context": name,
         "person": "id",

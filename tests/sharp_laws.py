@@ -43,7 +43,6 @@ class Law:
         return total
 
     def sample(self, rng, n):
-        """Return independent PITs."""
         weights = [part[0] for part in self.betas + self.atoms]
         kinds = rng.choice(len(weights), size=n, p=np.array(weights) / sum(weights))
         values = np.empty(n)
@@ -53,7 +52,6 @@ class Law:
         return np.asarray(np.round(values * 2.0**53) / 2.0**53)
 
     def points(self):
-        """Return base PITs, the middles of cells and the atoms, with their probabilities."""
         at = np.array([place for _, place in self.atoms])
         inner = Law(self.betas).cdf(EDGES[1:-1])
         ends = [0.0], inner, [sum(weight for weight, *_ in self.betas)]
@@ -85,7 +83,6 @@ def served_cdfs(link, places):
 
 
 def group_error(weights, cdfs):
-    """Return the W1 error of groups, whose weights sum to 1 in each row."""
     return np.asarray(np.abs(weights @ cdfs - LEVELS) @ WIDTHS)
 
 

@@ -24,7 +24,7 @@ from evenhand.audits import (
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import Cells, calibration_error, cell_error, covered
-from evenhand.certificates import WIDER_LEVELS, certify_events
+from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.outcomes import Rounding, as_outcomes
@@ -62,7 +62,6 @@ def people():
 
 @cache
 def outcomes(kind):
-    """Return true forecasts and outcomes of a kind."""
     random = np.random.default_rng(6)
     X = people()
     chance, mean = X["chance"].to_numpy(), X["mean"].to_numpy()
@@ -225,15 +224,6 @@ def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certifica
     (note,) = notes_of(found.notes, NoteKind.NO_CERTIFICATE)
     assert "every outcome is the atom" in str(note)
     assert found.positive_part.empty
-
-
-@pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_events_are_certified_from_their_probabilities(kind):
-    forecast, y = outcomes(kind)
-    expected = certify_events(forecast.event_probability(), y != 0)
-    for proof in (audited(kind).certificate, certify(forecast, y=y, random_state=3)):
-        assert proof.event_rate(below=0.1, mass=0.2) == expected.event_rate(below=0.1, mass=0.2)
-        assert proof.bias(0.5) == expected.bias(0.5)
 
 
 def test_certificates_of_rounded_amounts_name_the_rounding():

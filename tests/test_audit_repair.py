@@ -24,7 +24,6 @@ def rule_of(group):
 
 
 def standard(X):
-    """Predict the standard normal distribution for everybody."""
     return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
 
 

@@ -88,7 +88,6 @@ def values(kind):
 
 
 def check_json(text, folder):
-    """Check the JSON of an audit by the schema, and that all of it is read; return the audit."""
     CHECK.validate(json.loads(text))
     (folder / "audit.json").write_text(text, encoding="utf-8")
     found = Audit.read(folder / "audit.json")
@@ -121,7 +120,6 @@ def test_a_column_that_the_schema_does_not_name_is_refused(table, tmp_path):
 
 
 def paths(node, start=()):
-    """Yield the place of each value of some JSON."""
     if start:
         yield start
     listed = enumerate(node) if isinstance(node, list) else ()
@@ -130,7 +128,6 @@ def paths(node, start=()):
 
 
 def mutated(text, random):
-    """Return the JSON of an audit with a slip."""
     plain = json.loads(text)
     places = list(paths(plain))
     # columns of few rows as often as those of many
@@ -156,7 +153,6 @@ def mutated(text, random):
 
 
 def use(found):
-    """Call what an audit that was read has."""
     assert json.loads(found.to_json()) == found.to_dict()
     assert str(found.status)
     assert repr(found)
@@ -204,7 +200,6 @@ def test_other_files_are_refused_in_a_line(content, tmp_path):
 
 
 def objects(node):
-    """Return every object type of a schema."""
     if isinstance(node, list):
         return [found for item in node for found in objects(item)]
     if not isinstance(node, dict):
@@ -222,7 +217,6 @@ def test_the_schema_of_watches_names_every_key_of_its_objects():
 
 
 def missing(text, schema):
-    """Return the keys of a schema that no code in a page names."""
     words = set(re.findall(r"\w+", text))
     return [key for one in objects(schema) for key in one["properties"] if key not in words]
 

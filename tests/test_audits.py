@@ -28,23 +28,21 @@ from evenhand.audits import (
     audit_pit,
     certify,
     compare,
-    forecast_of,
     note,
     notes_of,
     with_sources,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.audits.forecasts import RowReader
 from evenhand.audits.scores import calibration_curve
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link
 from evenhand.certificates.parts import part_of_rows
-from evenhand.distributions import Normal, NormalMixture
+from evenhand.distributions import Normal
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, make_link
-from evenhand.outcomes import Outcomes, Rounding, as_outcomes
+from evenhand.outcomes import Outcomes
 from parts_examples import searching
 from quadrature import gaussian_link
 from repeats import repeats, statistical
@@ -80,23 +78,12 @@ class Stub:
         return Forecast(Normal(*randomized_normal(mean, r, self.rho)), r)
 
 
-class SkewedStub:
-    """A fitted model that says the same distributions whatever the rows, randomized."""
-
-    def __init__(self, distribution, link):
-        self.distribution, self.link = distribution, link
-
-    def forecast(self, X, r):
-        return Forecast(self.distribution).randomized(0.1, self.link, r)
-
-
 def audit(*args, **kwargs):
     """Audit with few simulations and no learner: both take long and are tested elsewhere."""
     return full_audit(*args, **(QUICK | kwargs))
 
 
 def quick_pits(*args, **kwargs):
-    """As `audit`, of PITs."""
     return audit_pit(*args, **(QUICK | {"random_state": 0} | kwargs))
 
 
@@ -111,7 +98,6 @@ def table(n=N, seed=0):
 
 
 def flat(n, std=1.0):
-    """Return the same centred normal for everybody."""
     return Forecast.from_normal(np.zeros(n), np.full(n, std))
 
 
@@ -121,7 +107,6 @@ def w1(values):
 
 
 def check_tables(found, X, y, pit, scores, rel):
-    """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
     expected = scores | {
         f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1)
         for level in (0.8, 0.9)
@@ -606,14 +591,6 @@ def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(monkeypatch):
         audit(model, rows, np.sin(np.arange(900.0)), random_state=0)
 
 
-def means_read(model, X, n):
-    random, zeros = np.random.default_rng(0), np.zeros(n)
-    is_own = not isinstance(model, Forecast)
-    forecast, outcomes = forecast_of(model, X, random), as_outcomes(zeros)
-    reader = RowReader(outcomes, zeros, forecast.outcome_kind, Rounding())
-    return -reader.read(slice(0, n), forecast, random, is_own=is_own).residual
-
-
 @pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])
 def test_a_link_is_certified_from_the_pits_of_its_base(link, n):
     X, y = table(n)
@@ -665,26 +642,6 @@ def test_people_of_a_link_with_several_rows_are_counted_once(monkeypatch):
     assert any("share of the rows" in text for text in proof.not_covered)
     weighted = Outcomes(y, weight=1 + people)
     assert audit(Stub(0.8, by_link=True), X, weighted, random_state=0).certificate is None
-
-
-@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
-def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link):
-    X, _ = table(100)
-    base = Forecast(
-        NormalMixture(
-            np.array([0.8, 0.2]), np.repeat([[0.0, 4.0]], 100, axis=0), np.array([1.0, 2.0])
-        )
-    )
-    mean = means_read(SkewedStub(base.distribution, link), X, 100)
-    # brute force: a fine grid of draws, each with its mean from a fine grid of quantiles
-    x = (np.arange(300) + 0.5) / 300
-    grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300
-    whole = base[0].randomized(0.1, link, r=grid[None])
-    expected = float(weight @ (whole.ppf(grid)[0] @ weight))
-    # four standard errors of 100 means, as seen
-    assert mean.mean() == pytest.approx(expected, abs=4 * mean.std() / 10 + 1e-3)
-    assert mean.std() < 0.3
-    assert abs(expected - base.mean()[0]) > 0.1
 
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows():

@@ -15,8 +15,6 @@ from evenhand.calibration import (
     error_interval,
     local_levels,
     local_levels_band,
-    share_bound,
-    share_interval,
 )
 from evenhand.calibration.bands import pivots_and_stakes, probability_within
 from repeats import most_failures, repeats, statistical
@@ -203,21 +201,6 @@ def test_bets_are_laid_before_the_row_is_seen():
         np.testing.assert_array_equal(
             np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
         )
-
-
-@pytest.mark.parametrize(("n", "confidence"), [(1, 0.95), (7, 0.5), (300, 0.999)])
-def test_shares_agree_with_scipy(n, confidence):
-    for hits in sorted({0, 1, n // 3, n - 1, n}):
-        exact = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
-        np.testing.assert_allclose(
-            share_interval(hits, n, confidence), (exact.low, exact.high), atol=1e-9
-        )
-        upper = (
-            stats.binomtest(hits, n, alternative="less")
-            .proportion_ci(confidence, method="exact")
-            .high
-        )
-        assert share_bound(hits, n, confidence) == pytest.approx(upper, abs=1e-9)
 
 
 @given(PITS, st.floats(0.01, 0.99))

@@ -95,8 +95,6 @@ class LikeSkpro:
 
 
 class LikeQuantileForest(RegressorMixin, BaseEstimator):
-    """Predicts the quantiles it is asked for."""
-
     def fit(self, X, y):
         self.fitted_ = True
         return self
@@ -106,8 +104,6 @@ class LikeQuantileForest(RegressorMixin, BaseEstimator):
 
 
 class ManyQuantiles(RegressorMixin, BaseEstimator):
-    """Predicts quantiles at levels of its own, in an order of its own."""
-
     def __init__(self, quantiles=(0.9, 0.5, 0.1)):
         self.quantiles = quantiles
 
@@ -124,7 +120,6 @@ def says_normal(rows):
 
 
 def says_twice(rows):
-    """Say twice the true standard deviation."""
     return mean_of(rows), np.full(len(rows), 1.0)
 
 

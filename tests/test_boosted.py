@@ -37,7 +37,6 @@ def wavy_task(n, seed, law):
 
 @pytest.fixture(scope="module")
 def model_of():
-    """Return a model of 4000 rows of each law, fitted once."""
     models = {}
 
     def fit_once(law):
@@ -115,7 +114,6 @@ def resistance_task(n, seed):
 
 
 def plain_forecast(X, y, fresh):
-    """Forecast by plain LightGBM with one residual distribution for all rows."""
     from lightgbm import LGBMRegressor
 
     trees = LGBMRegressor(

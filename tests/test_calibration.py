@@ -79,7 +79,6 @@ def test_a_rounding_error_adds_no_row(mass, n, size):
 
 
 def normals(n, m):
-    """A forecast of `n` normals (for each of `m` draws), its means and deviations."""
     rng = np.random.default_rng(8)
     shape = (n,) if m is None else (n, m)
     loc, scale = rng.normal(size=shape), rng.uniform(0.5, 2, size=shape)

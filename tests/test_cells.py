@@ -172,7 +172,6 @@ COARSE = 2.0**-20
 
 
 def ramp(c, low, high, *, is_below):
-    """Return the CDF at `c` of each cell, or its left limit."""
     width = high - low
     point = (low < c) if is_below else (low <= c)
     inside = (c - low) / np.where(width > 0, width, 1.0)
@@ -180,7 +179,6 @@ def ramp(c, low, high, *, is_below):
 
 
 def cells_of(y, law):
-    """Return the cells of outcomes of a law."""
     return law.cdf(y - 1), law.cdf(y)
 
 
@@ -248,18 +246,7 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors():
     assert binned_error(counts.pit) == pytest.approx(calibration_error(pits), abs=0.07)
 
 
-def test_a_block_without_atoms_can_be_added():
-    pits = poisson_pits(20, 2, 3)
-    continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
-    with_atoms = count_pits(pits, random_state=1)
-    both = continuous + with_atoms
-    assert (both.n_samples, both.has_cells) == (30, True)
-    expected = continuous.inside[0.9] + with_atoms.inside[0.9]
-    np.testing.assert_array_equal(both.inside[0.9], expected)
-
-
 def sums_of(pits):
-    """Return the sums over all rows as one group."""
     return GroupRows(pits, pits.drawn[:, 0], None).sums([np.full(pits.n_samples, True)])
 
 

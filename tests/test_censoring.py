@@ -152,12 +152,10 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed):
 
 
 def true_error(shift):
-    """Return the error of PITs `Phi(z + shift)`."""
     return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
 
 
 def survival_forecast(x, horizon=None):
-    """Forecasts of the population, by survival probabilities at 100 times."""
     grid = np.concatenate((np.linspace(0.02, STUDY, 90), np.geomspace(6.5, 100, 10)))
     survival = 1 - forecast_cdf(grid[None], x[:, None])
     return Forecast.from_survival(grid, survival, horizon)
@@ -201,7 +199,6 @@ def cut(known, lost, seed=0):
 
 
 def range_of(pits):
-    """Least and largest error of these people, wherever in the cells they are."""
     return cell_error(pits), largest_error(pits)
 
 

@@ -50,7 +50,6 @@ def shuffled(r):
 
 @lru_cache
 def error_table(link):
-    """Pathwise errors over normal scores of the base's PIT."""
     z = np.linspace(-8, 8, 1601)
     u = ndtr(z)
     return z, (u**2 + (1 - u) ** 2) / 2 if link is None else link.pathwise_error(u)
@@ -82,7 +81,6 @@ class World:
 
     @cached_property
     def errors(self):
-        """Pathwise errors of 8000 equally likely people."""
         return np.interp(self._scores, *error_table(self.link))
 
     @cached_property
@@ -103,7 +101,6 @@ class World:
 
     @cached_property
     def half_errors(self):
-        """W1 of the first half, the second and all people, from the mean over draws."""
         c = (np.arange(500) + 0.5) / 500
         r = (np.arange(500) + 0.5) / 500
         k = c[:, None] if self.link is None else self.link.cdf(c[:, None], r)
@@ -174,7 +171,6 @@ def group_errors(certificate, masses):
 
 
 def false_statements(world, certificate, threshold):
-    """Return for each bound of a certificate whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
     low, high = np.array([certificate.coverage(0.8, mass) for mass in FEW_MASSES]).T
@@ -295,7 +291,6 @@ def samples(n, n_sets):
 
 
 def mean_excess(method, n, n_sets):
-    """Mean bound at mass 0.2 less the truth."""
     rng = np.random.default_rng(0)
     options = {"method": method, "mass": 0.2 if method == "betting" else None}
     bounds = [

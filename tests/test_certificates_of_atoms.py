@@ -153,7 +153,6 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step):
 
 
 def certify_hurdle(whole, inner, positive, probability, base=None, **options):
-    """Certify forecasts of outcomes that are 0 or `positive`."""
     return certify_rows(
         whole,
         kind=OutcomeKind.HURDLE,

@@ -38,22 +38,16 @@ SKIPPED = {
 
 
 class CountsOfAny(CountRegressor):
-    """Counts made from the continuous outcomes of the checks, each from its own value."""
-
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, converted(y, lambda value: np.floor(7.3 * value) % 5), sample_weight)
 
 
 class EventsOfAny(ClassifierForecaster):
-    """Events made from the continuous outcomes of the checks."""
-
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, converted(y, lambda value: np.floor(7.3 * value) % 2), sample_weight)
 
 
 class HurdleOfAny(HurdleRegressor):
-    """Amounts, half of them 0, made from the continuous outcomes of the checks."""
-
     def fit(self, X, y, sample_weight=None):
         amounts = converted(y, lambda value: (np.floor(7.3 * value) % 2) * (1 + value**2))
         return super().fit(X, amounts, sample_weight)

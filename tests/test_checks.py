@@ -17,7 +17,6 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
     check_outcomes,
-    check_weights,
     discrete_kind,
     outcomes_checked,
     require_extra,
@@ -83,19 +82,6 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(values, fact
     assert re.search(facts, complaint(check_finite, "y", values))
 
 
-@pytest.mark.parametrize(
-    ("weights", "facts"),
-    [
-        ([1.0, 2.0], r"^sample_weight .*per row \(3\).*\(2,\)"),
-        ([1.0, -2.0, -3.0], r"^sample_weight\[1\] .*at least 0.*-2\.0"),
-        ([0.0, 0.0, 0.0], "^sample_weight .*positive sum.*zeros"),
-        ([1.0, math.nan, 1.0], r"^sample_weight\[1\] .*finite.*nan; drop"),
-    ],
-)
-def test_weights_that_weigh_nothing_are_refused(weights, facts):
-    assert re.search(facts, complaint(check_weights, weights, 3))
-
-
 def with_atom(n, share, value=7.0):
     """`n` outcomes, exactly `round(share * n)` of them `value` and the others distinct."""
     count = round(share * n)
@@ -103,13 +89,11 @@ def with_atom(n, share, value=7.0):
 
 
 def silent(y, **kwargs):
-    """Check outcomes, and fail on any warning."""
     with warnings.catch_warnings(action="error"):
         check_outcomes(y, **kwargs)
 
 
 def warned(y, **kwargs):
-    """Check outcomes, and return the text of the only warning."""
     with pytest.warns(DiscreteOutcomeWarning) as caught:
         check_outcomes(y, **kwargs)
     assert len(caught) == 1

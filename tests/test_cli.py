@@ -303,7 +303,6 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
 
 
 def searched(shown):
-    """Return the note on the features that groups were looked for in."""
     (note,) = [
         note
         for note in json.loads(shown.out)["notes"]
@@ -404,7 +403,6 @@ MODELS = [(flipped, ("damaged", ".safetensors")), (shutil.rmtree, ("no such mode
 
 @pytest.fixture
 def refuses(place, tmp_path, evenhand):
-    """Check that a call is refused in one line with some words, and changes no file."""
     old = {"out.csv": b"old forecasts", "audit.json": b"old audit"}
     shutil.copytree(place / "model", tmp_path / "out" / "model")
     for file, text in old.items():

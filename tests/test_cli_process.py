@@ -62,7 +62,6 @@ def predict_args(table, key, out, *more):
 
 
 def shell(args, redirections):
-    """Call the command in a shell, with redirections after it."""
     line = f'"$0" -m evenhand "$@" {redirections}'
     run = ["bash", "-o", "pipefail", "-c", line, sys.executable, *args]
     return subprocess.run(run, check=False, capture_output=True, stdin=subprocess.DEVNULL)
@@ -264,7 +263,6 @@ def test_outputs_obey_the_umask(place, tmp_path, evenhand):
 
 
 def waiting(forks, args, out, err):
-    """Start a command that is in the middle of writing when this returns."""
     out.touch()
     err.touch()
     process = forks.start(args, (os.devnull, str(out), str(err)), writes_slowly=True)

@@ -43,7 +43,6 @@ of its own."""
 
 
 def rows(n=400, seed=0):
-    """Return people with columns of all kinds; `code` holds every hostile form."""
     rng = np.random.default_rng(seed)
     day = pd.Timestamp("2019-03-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
     return pd.DataFrame(
@@ -75,7 +74,6 @@ def model():
 
 
 def written(table, path):
-    """Write a table as csv, packed csv or parquet by the ending."""
     if path.suffix == ".parquet":
         table.to_parquet(path, index=False)
     else:

@@ -157,7 +157,6 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, plac
 
 
 def pasted(page):
-    """Return the words that a shell reads in each command on a page."""
     lines = [unescape(line) for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page)]
     program = 'evenhand() { printf "%s\\0" "$@"; }\n'
     read = [subprocess.check_output(["sh", "-c", program + line]) for line in lines]

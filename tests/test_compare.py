@@ -30,7 +30,6 @@ def people():
 
 
 def forecast(kind):
-    """Return forecasts that are wrong for women, right, or randomized."""
     X, _ = people()
     mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
     found = Forecast.from_normal(mean, np.ones(N))
@@ -357,14 +356,12 @@ def people_with_events():
 
 
 def probability(slope, shift=0.0):
-    """Return the probabilities of log odds with a slope, and with a shift for women."""
     X, _ = people_with_events()
     return np.asarray(special.expit(slope * X["z"] + shift * (X["sex"] == "f")))
 
 
 @cache
 def compared_events(*predicted):
-    """Compare two forecasts, given by slope and shift."""
     X, y = people_with_events()
     options = {"features": X[["sex"]], "groups": ["sex"], "random_state": 0, **QUICK}
     before, after = (Forecast.from_probability(probability(*one)) for one in predicted)

@@ -32,7 +32,6 @@ def table(n, decimals, random):
 
 
 def people():
-    """Return 200 people, each of them five times."""
     random = np.random.default_rng(0)
     X = pd.DataFrame({"age": random.uniform(20, 80, N).round(), "bmi": random.normal(25, 4, N)})
     y = X["age"].to_numpy() / 10 + random.normal(size=N)

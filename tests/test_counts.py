@@ -8,7 +8,6 @@ counts. How far above is proven where it is tested. `W` is the width of a bin of
 
 import pickle
 import tracemalloc
-from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -21,7 +20,6 @@ from scipy import stats
 from scipy.special import ndtr
 
 from complaints import refused
-from evenhand._validate import InputError
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
@@ -65,13 +63,11 @@ def pits(draw, most_rows=12):
 
 
 def at_or_below(values, n_bins, top):
-    """Count the values at or below each upper edge, one by one."""
     edges = top * np.arange(1, n_bins + 1) / n_bins
     return np.asarray((values.ravel()[:, None] <= edges).sum(axis=0))
 
 
 def same(one, other):
-    """Whether both count the same quantities of the same people."""
     return pickle.dumps(one) == pickle.dumps(other)
 
 
@@ -95,17 +91,6 @@ def test_counts_are_those_of_brute_force(pit, seed):
     assert counts.groups["first"].n_samples == 1
     np.testing.assert_array_equal(
         np.cumsum(counts.groups["first"].pit), at_or_below(pit[:1], BINS, 1.0)
-    )
-
-
-@given(st.integers(1, 8), st.sampled_from([1, 3, 64]), st.integers(0, 1000))
-def test_gaps_are_those_of_the_one_draw(n, m, seed):
-    r = jittered(n, m, seed)
-    pit = np.random.default_rng(seed).uniform(size=(n, m))
-    counts = count_pits(pit, r, random_state=seed)
-    rows = certify_pit(pit, r, random_state=seed)
-    np.testing.assert_array_equal(
-        np.cumsum(counts.gap), at_or_below(rows.own.gaps.high, GAP_BINS, 1.0)
     )
 
 
@@ -144,7 +129,6 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
 
 
 def shuffled(u, r):
-    """Not monotone in the draw."""
     return np.asarray(Gaussian(0.2).ppf(u, 1 - np.abs(1 - 2 * r)))
 
 
@@ -245,23 +229,6 @@ def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(law,
         assert exact[1] - 1e-9 <= high <= exact[1] + 0.005
     assert proof.average_error() == proof.group_error(1.0)
     assert not proof.table()["coverage_80_low"].isna().any()
-
-
-def test_the_pits_of_a_base_are_counted_with_those_of_a_link():
-    u = np.append(np.random.default_rng(8).uniform(size=57), [0.0, 1 / BINS, 1.0])
-    draws = fresh(60, 1)
-    masks = {"even": np.arange(60) % 2 == 0}
-    counts = count_pits(Entropic(0.1).ppf(u, draws), draws, groups=masks, base=u, random_state=0)
-    np.testing.assert_array_equal(np.cumsum(counts.base), at_or_below(u, BINS, 1.0))
-    even = counts.groups["even"].base
-    np.testing.assert_array_equal(np.cumsum(even), at_or_below(u[::2], BINS, 1.0))
-    both = counts + counts
-    np.testing.assert_array_equal(both.base, 2 * counts.base)
-    assert "base=(6400,)" in repr(counts)
-    without = count_pits(u, groups=masks)
-    assert without.base is None
-    with pytest.raises(InputError, match="different has_base"):
-        replace(counts, gap=None, groups={}) + replace(without, groups={})
 
 
 def test_levels_that_were_not_counted_are_named_and_left_out_of_tables():

@@ -34,7 +34,6 @@ def mixtures():
 
 
 def drawn(shape):
-    """Randomized normal forecasts; (1, m) is one person with several draws."""
     people = slice(0, shape[0])
     r = np.array([0.9, 0.2, 0.55]) if len(shape) == 1 else jittered(*shape, random_state=3)
     return Forecast.from_normal(MEAN[people], STD[people]).randomized(0.4, "entropic", r=r)
@@ -114,7 +113,6 @@ def pinball(y, a, level=0.8):
 
 
 def expected_excess(mean, std, a):
-    """Mean of `(Y - a)_+` under a normal law."""
     z = (mean - a) / std
     return np.asarray(std * stats.norm.pdf(z) + (mean - a) * stats.norm.cdf(z))
 

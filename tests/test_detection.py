@@ -1,12 +1,8 @@
 """Detection of learned groups: level of the test, power beside the scan, models and rules."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import special, stats
-from sklearn.linear_model import Ridge
-from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeRegressor
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
@@ -18,8 +14,6 @@ from evenhand.search.learned_group import (
     mean_lower_bound,
     pattern_basis,
     starting_patterns,
-    top_rows,
-    wave_weights,
     waves,
 )
 from evenhand.tables import GroupRule, TableEncoder
@@ -105,7 +99,6 @@ def least_found(n_sets, n_all, power):
 
 
 def overlap(found, planted):
-    """Return the Jaccard index of two groups of rows."""
     return float((found & planted).sum() / (found | planted).sum())
 
 
@@ -134,63 +127,9 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind):
     assert right >= least_found(n_sets, 200, 0.8)
 
 
-def mixed_columns(n=400):
-    random = np.random.default_rng(3)
-    X = pd.DataFrame(random.normal(size=(n, 3)), columns=list("abc"))
-    X["d"] = random.choice(["x", "y", "z"], size=n)
-    targets = random.normal(size=(n, 2)) + np.column_stack([X["a"] > 0, X["b"] > 1])
-    return X, targets
-
-
 def cut_table(X):
     encoder = TableEncoder()
     return learned_group.CutTable.of(encoder.fit_transform(X), encoder)
-
-
-def test_the_upper_part_of_a_tree_is_the_shallower_tree():
-    X, targets = mixed_columns()
-    codes = cut_table(X).codes
-    tree = learned_group.fitted_tree(codes, targets, 4, 15)
-    for depth in (1, 2, 3, 4):
-        peer = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=15, random_state=0)
-        np.testing.assert_allclose(
-            learned_group._values_at(tree, tree.decision_path(codes), depth),
-            peer.fit(codes, targets).predict(codes),
-            rtol=1e-12,
-        )
-
-
-def test_a_row_is_predicted_by_the_ridge_regression_of_the_others():
-    X, targets = mixed_columns(60)
-    codes = cut_table(X).codes
-    fit = learned_group._ridge(codes, targets)
-    z = StandardScaler().fit_transform(codes)
-    found = []
-    for penalty in learned_group.PENALTIES:
-        loss = 0.0
-        unseen = np.empty_like(targets)
-        for row in range(60):
-            others = np.arange(60) != row
-            peer = Ridge(penalty * 60).fit(z[others], targets[others])
-            unseen[row] = peer.predict(z[[row]])[0]
-            loss += ((unseen[row] - targets[row]) ** 2).sum()
-        found.append((loss, unseen, Ridge(penalty * 60).fit(z, targets).predict(z)))
-    _, unseen, predicted = min(found, key=lambda one: one[0])
-    np.testing.assert_allclose(fit.unseen, unseen, rtol=1e-9)
-    np.testing.assert_allclose(fit.predict(codes), predicted, rtol=1e-9)
-
-
-def test_rows_that_tie_share_the_last_places_of_a_group():
-    random = np.random.default_rng(1)
-    unseen = np.zeros((12, len(wave_weights(starting_patterns()[0]))))
-    unseen[:, 0] = [3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0]
-    share = learned_group._shares_of_best(unseen, starting_patterns()[:1], 0.25)[0]
-    np.testing.assert_allclose(share * 3, [1, 1, 0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0, 0, 0])
-    picks = np.zeros(12)
-    for _ in range(2000):
-        picks[top_rows(unseen[:, 0], 0.25, random)] += 1 / 2000
-    # standard error below 0.01; false alarm below 1e-6
-    np.testing.assert_allclose(picks, share * 3, atol=0.05)
 
 
 def test_held_out_predictions_do_not_depend_on_the_held_out_row():

@@ -212,7 +212,6 @@ def bases():
 
 
 def by_definition(batch, y):
-    """Return mean, standard deviation and CRPS from the CDF at whole numbers."""
     wide = batch.expand()
     lower, upper = wide.cdf(VALUES), wide.sf(VALUES)
     mean = upper.sum(axis=-1)  # outcomes are whole numbers of at least 0

@@ -89,7 +89,6 @@ def fitted(name):
 
 
 def numbers(forecast, name):
-    """PITs, log scores, means and quantiles of a forecast of the rows `X`."""
     y = DISCRETE[name].outcomes(Y)[: len(forecast)]
     ties = TIES[: len(forecast)]
     columns = [forecast.pit(y, ties=ties), forecast.log_density(y), forecast.mean()]

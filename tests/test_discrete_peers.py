@@ -14,7 +14,6 @@ from repeats import repeats
 
 
 def counts(n, dispersion, seed=0):
-    """Features, counts around a log-linear mean, and their means."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
     mean = np.exp(0.3 + 0.6 * X[:, 0] - 0.4 * X[:, 1])
@@ -23,7 +22,6 @@ def counts(n, dispersion, seed=0):
 
 
 def log_probability(y, mean, dispersion):
-    """Log probability of counts by SciPy."""
     mean = np.asarray(mean)
     if dispersion == 0:
         return np.asarray(stats.poisson.logpmf(y, mean))
@@ -176,15 +174,6 @@ def test_models_of_ngboost_forecast_events_and_counts():
     rate = ngboost.NGBRegressor(Dist=Rate, n_estimators=5, verbose=False)
     served = RandomizedRegressor(rate, random_state=0).fit(X, y)
     assert isinstance(served.base_forecast(X).distribution, Poisson)
-
-
-def claims(n, seed=0):
-    """Features, claims, the probability of none, and the location of the log amount."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 2))
-    chance = 1 / (1 + np.exp(-0.5 - X[:, 1]))
-    amount = np.exp(X[:, 0] + 0.8 * random.normal(size=n))
-    return X, np.where(random.uniform(size=n) < chance, 0.0, amount), chance, X[:, 0]
 
 
 def test_wide_discrete_distributions_are_refused():

@@ -58,7 +58,6 @@ def over_all(forecast, link, alpha, n, r=R):
 
 
 def cells(name, link, alpha, r=R):
-    """Return the ends of cells (K, m) of a law's outcomes at all draws, and the probabilities."""
     build, (y, mass) = LAWS[name]
     low, high = over_all(build(), link, alpha, y.size, r).pit_interval(y)
     return low, high, mass

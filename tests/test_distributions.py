@@ -308,7 +308,6 @@ CONTINUOUS_WRAPPERS = (
 
 @st.composite
 def batches(draw):
-    """Return a distribution of any family in up to two wrappers."""
     batch = draw(families(FAMILIES, 20.0))
     for _ in range(draw(st.integers(0, 2))):
         wrap = draw(st.sampled_from(MAPS if batch.has_atoms else CONTINUOUS_WRAPPERS))

@@ -35,13 +35,11 @@ SHELL_RUNS = ("tutorial", "evidence")
 
 
 def check_shell(example):
-    """Check that a shell block names only commands, options, files and targets that exist."""
     for words, _ in lines_of(example):
         check_line(words)
 
 
 def lines_of(example):
-    """Yield the words of each line of a shell block, and the exit code that its comment names."""
     for line in str(example.parsed).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:
@@ -50,8 +48,6 @@ def lines_of(example):
 
 
 def runner_of(evenhand):
-    """Return what checks a shell block and runs its lines of evenhand and Python."""
-
     def run(example):
         for words, code in lines_of(example):
             check_line(words)
@@ -126,7 +122,6 @@ def test_each_file_and_test_that_a_page_or_script_names_is_there():
 
 
 def check_sections_of_the_report(page):
-    """Check the sections that the guide names against those of the report that it writes."""
     shown = re.findall(r"<h2>(.*?)</h2>", page)
     text = (PAGES / "audit-results.rst").read_text(encoding="utf-8")
     listed = text.partition("\nReading the page\n")[2].partition("\nA page contains")[0]

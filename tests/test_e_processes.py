@@ -15,7 +15,6 @@ DAYS = (2, 0, 1, 3)
 
 
 def run(bank, days):
-    """Feed `days`, one array of rows per period, and return the whole path."""
     paths = []
     for rows in days:
         bank.begin_period()
@@ -24,7 +23,6 @@ def run(bank, days):
 
 
 def through_json(bank):
-    """Return the same processes, rebuilt from their state as JSON."""
     made = EProcesses(bank.low, bank.bound)
     made.restore(json.loads(json.dumps(bank.to_state(), allow_nan=False)))
     return made
@@ -156,9 +154,6 @@ def test_three_thousand_days_do_not_overflow(x):
     else:
         assert -math.log(3001) - 1e-9 < bank.log_evidence[0] < 0
     assert through_json(bank).to_state() == bank.to_state()
-
-
-PEOPLE, CHANGE_DAY = 50, 100
 
 
 def test_since_by_brute_force():

@@ -16,7 +16,6 @@ from evenhand.tables.encoding import EncodedColumn
 
 
 def encoded(train, new=None):
-    """Return the outputs by name: fitted on `train`, for `new` if given."""
     encoder = TableEncoder().fit(train)
     matrix = encoder.transform(train if new is None else new)
     assert matrix.dtype == np.float64

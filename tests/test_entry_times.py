@@ -33,7 +33,6 @@ def days(*numbers):
 
 
 def times_of(readings):
-    """Return the times of entries, read in April."""
     with clock() as set_time:
         set_time(datetime(2026, 4, 1, tzinfo=UTC))
         return EntryTimes.of(readings)
@@ -98,7 +97,6 @@ def place(tmp_path_factory):
 
 
 def watched(place, until=PRESENT, state=None):
-    """Return a watch over a log at a time."""
     log = open_log(place)
     scope = None if state is None else state.scope
     watch = Watch(groups=["sex"], matures_after="7d")
@@ -111,7 +109,6 @@ def watched(place, until=PRESENT, state=None):
 
 
 def with_readings(place, folder, readings):
-    """Return a copy of a log with other readings of some entries."""
     copy = folder / "copy.sqlite"
     append(copy, entries_at(place), readings)
     return copy

@@ -56,7 +56,6 @@ class World:
 
     @cached_property
     def bias(self):
-        """Least and largest bias of a group, over `MASSES`."""
         errors = np.concatenate((1 - self.probability, -self.probability))
         weights = np.concatenate((self.rate, 1 - self.rate)) / self.rate.size
         least = [-mean_of_largest(-errors, weights, mass) for mass in MASSES]
@@ -84,7 +83,6 @@ WORLDS = {
 
 
 def is_below_the_truth(proof, world):
-    """Whether some bound of each of the three sets is violated."""
     inside = (world.levels > 0) & (world.levels < 1)
     levels = world.levels[inside]
     below = np.array([proof.event_rate(below=t, mass=1.0) for t in levels])

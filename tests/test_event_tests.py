@@ -25,7 +25,6 @@ def pits_of(p, y, rng, weights=None):
 
 
 def sums_of(pits, *, are_known=True):
-    """Return the sums over all rows as one group; single rows may be unknown."""
     events = pits.events()
     assert events is not None
     sums = GroupRows.of(pits, None, None, events).sums([np.full(pits.n_samples, True)])
@@ -37,7 +36,6 @@ def p_value_of(pits, *, are_known=True):
 
 
 def law_of_sum(p):
-    """Return the probabilities of 0, 1, ... events."""
     return functools.reduce(np.convolve, [np.array([1 - q, q]) for q in p])
 
 

@@ -55,7 +55,6 @@ def test_the_table_has_the_values_of_the_plan(table, planned, setting):
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
-    """Build the page of the sliders alone."""
     folder = tmp_path_factory.mktemp("explore")
     return built_page(folder, "plan", "explore", ["explore.json", "_static/explore.js"])
 

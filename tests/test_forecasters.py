@@ -58,7 +58,6 @@ def fitted(name):
 
 
 def same(first, second):
-    """Whether two forecasts of the same rows are equal to the last digit."""
     y = Y[: len(first)]
     return np.array_equal(first.pit(y), second.pit(y)) and np.array_equal(
         first.logpdf(y), second.logpdf(y)
@@ -66,7 +65,6 @@ def same(first, second):
 
 
 def column(forecast, j):
-    """PITs at the j-th draw; a deterministic forecast has one column for all."""
     pit = forecast.pit(Y[: len(forecast)])
     return pit[:, j] if pit.ndim == 2 else pit
 
@@ -248,8 +246,6 @@ def test_discrete_outcomes_are_warned_about_once(name):
 
 
 class Truth(RegressorMixin, BaseEstimator):
-    """Model of `wavy_task` that knows the law."""
-
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
         return self
@@ -288,8 +284,6 @@ def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link, alpha):
 
 
 class Refusing(Ridge):
-    """A model that is fitted once and must not be again."""
-
     def fit(self, X, y, sample_weight=None):
         assert not hasattr(self, "coef_")
         super().fit(X, y, sample_weight)
@@ -327,7 +321,6 @@ def test_a_spread_of_zero_is_made_a_tiny_one_whatever_other_rows_say():
 
 
 def kfold_of(seed, cv):
-    """The folds that a fit with this seed cuts."""
     return KFold(cv, shuffle=True, random_state=int(np.random.default_rng(seed).integers(2**31)))
 
 

@@ -61,7 +61,6 @@ def tree_with(tree, **changes):
 
 
 def forged(make, folder, change, message):
-    """Check that a saved model loads, and is refused with another estimator in its place."""
     estimator = saved(make, folder)
     plant(folder, skops.io.dumps(estimator), ".skops")
     load(folder)
@@ -101,7 +100,6 @@ def test_a_forged_tree_is_refused(kind, tmp_path):
 
 
 def with_categories(estimator):
-    """Make a model split its last feature by categories, without scikit-learn's encoder."""
     estimator._bin_mapper.is_categorical_ = np.array([0, 0, 1], dtype=np.uint8)
     estimator._bin_mapper.bin_thresholds_[2] = np.arange(4.0)
     for predictor in (one for several in estimator._predictors for one in several):
@@ -340,7 +338,6 @@ MODELS = {
 
 
 def leaves(value, path=()):
-    """Yield the paths of the values of JSON that contain no others."""
     inner = value.items() if isinstance(value, dict) else ()
     inner = enumerate(value) if isinstance(value, list) else inner
     inside = [found for key, one in inner for found in leaves(one, (*path, key))]
@@ -348,7 +345,6 @@ def leaves(value, path=()):
 
 
 def with_leaf(value, path, new):
-    """Return JSON with another value at a path."""
     if not path:
         return new
     changed = value.copy()
@@ -389,7 +385,6 @@ def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(na
 
 @contextmanager
 def one_line(path, new):
-    """Accept an InputError of one line, and no other error."""
     try:
         yield
     except Exception as error:

@@ -91,7 +91,6 @@ from parts_examples import searching
 
 
 def proven(proof, masses=MASSES):
-    """Return the bounds of a certificate."""
     said = {
         "confidence": proof.confidence,
         "method": proof.method,
@@ -173,7 +172,6 @@ def audit_masks_and_labels(folder):
 
 @case
 def audit_weights(folder):
-    """Weights of the rows, some of them 0."""
     table = people(600, 4)
     weight = 0.5 + (np.arange(600) % 7) * 0.25
     weight[::31] = 0.0
@@ -192,7 +190,6 @@ def audit_weights(folder):
 
 @case
 def audit_cluster(folder):
-    """People who have several rows."""
     table = people(800, 5)
     person = np.random.default_rng(9).integers(0, 450, 800)
     return found_of(
@@ -455,7 +452,6 @@ def certificates_of_links(folder):
 
 
 def chosen_of(chosen, masses=MASSES):
-    """Return what was chosen, what is proven and what it costs."""
     one = chosen.certificate
     names = ("alpha", "price", "limit", "wider", "group_error", "goal", "group_mass", "confidence")
     names += ("n_learning", "n_certifying", "statement")
@@ -668,7 +664,6 @@ def test_a_difference_is_found_and_its_place_named():
 
 
 def write_all(folder, names):
-    """Write the golden files of some cases, or of all."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or CASES:
         with tempfile.TemporaryDirectory() as place:

@@ -42,7 +42,6 @@ def page_text(page):
 
 @functools.cache
 def audit_of(name):
-    """Return an audit of the demo."""
     return AuditRows.read((PAGES / f"{name}.json").read_bytes())
 
 
@@ -52,7 +51,6 @@ def page_of(name):
 
 
 def numbers_in(values):
-    """Yield the numbers in JSON values."""
     if isinstance(values, dict):
         values = list(values.values())
     if isinstance(values, list):
@@ -63,7 +61,6 @@ def numbers_in(values):
 
 
 def data_of(page):
-    """Return the data that a page embeds."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
     return json.loads(found[1])
 
@@ -85,7 +82,6 @@ def written(numbers):
 
 
 def read(text):
-    """Read what `written` returned."""
     numbers = {}
     for word in text.split():
         if word.endswith(":"):

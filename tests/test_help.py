@@ -17,7 +17,6 @@ COMMANDS = vars(typer.main.get_command(app))["commands"]
 
 
 def plain(shown):
-    """Return text of a help page without its borders and line breaks."""
     return " ".join(re.sub("[│╭╮╰╯─]", " ", shown).split())
 
 
@@ -68,7 +67,6 @@ SEARCHED = ("--features", "x,z")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with a table."""
     folder = tmp_path_factory.mktemp("json")
     random = np.random.default_rng(0)
     n = 240

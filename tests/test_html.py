@@ -34,7 +34,6 @@ VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
 def page_of(audit):
-    """The page of an audit given as plain values."""
     return audit_html(made(audit))
 
 
@@ -78,12 +77,10 @@ def svgs(page):
 
 
 def tips(page):
-    """What the marks of all charts say."""
     return [element.text for svg in svgs(page) for element in svg.iter("title")]
 
 
 def rows_of(page, label):
-    """Cells of the rows of a table on a page, as text."""
     table = page.partition(f'aria-label="{label}"')[2].partition("</table>")[0]
     rows = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.S)
     return [
@@ -93,7 +90,6 @@ def rows_of(page, label):
 
 
 def told(page):
-    """The text above the tables."""
     first = page.partition("<main>")[2].partition('<section id="groups">')[0]
     return " ".join(html.unescape(re.sub(r"<title>.*?</title>|<[^>]*>", " ", first)).split())
 
@@ -183,7 +179,6 @@ def scripts_of(page):
 
 
 def data_text(page):
-    """Return the text of the data that a page embeds."""
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     return text
 
@@ -287,7 +282,6 @@ def test_a_caveat_stands_above_the_picture():
 
 
 def painted_off(audit):
-    """Names of the groups in which the first table finds a problem."""
     return {row[0] for row in rows_of(page_of(audit), "Groups") if row[-1] == "problem found"}
 
 
@@ -413,7 +407,6 @@ SHARES = st.one_of(
 
 
 def cells(page, label):
-    """Numbers of the rows of a table on a page."""
     numbers = re.compile(r"-?\d+(?:\.\d+)?")
     return [[[*map(float, numbers.findall(cell))] for cell in row] for row in rows_of(page, label)]
 

@@ -202,7 +202,6 @@ def test_the_file_beside_a_log_stays_small(path, monkeypatch):
     log = open_log(path)
 
     def size_after(first, last):
-        """Add entries, and return the largest size of the file."""
         sizes = []
         for i in range(first, last):
             log.run(lambda t, i=i: [t.add(forecast(f"{i}-{k}")) for k in range(20)])

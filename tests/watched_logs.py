@@ -74,7 +74,6 @@ def serve(model, place, n_days, *, context="2026", broken_from=None, first=0, mi
 
 
 def entries_at(place):
-    """Return all entries of a log."""
     log = open_log(place)
     found = list(log.entries())
     log.close()

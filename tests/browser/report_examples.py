@@ -287,7 +287,6 @@ def nothing():
 
 
 def unknown(value, key=""):
-    """Put None for every number that can be unknown."""
     if isinstance(value, dict):
         return {k: unknown(v, k) for k, v in value.items()}
     if isinstance(value, list):
@@ -342,7 +341,6 @@ PROVENANCE = {
 
 
 def full(audit, *, tilt):
-    """An audit with all that the newest layout holds."""
     n = audit["n_samples"]
     newer = {"pit": pit_of(10 if n < 500 else 20, n, tilt)}
     newer |= {

@@ -19,7 +19,6 @@ def days(n):
 
 
 def quiet_path(n, seed, spread=0.35):
-    """Return log evidence that wanders below 0, as it does if nothing is broken."""
     walk, level = random.Random(seed), -0.3
     path = []
     for day in range(1, n + 1):
@@ -30,7 +29,6 @@ def quiet_path(n, seed, spread=0.35):
 
 
 def broken_path(n, seed, start, slope):
-    """Return log evidence that rises after a period."""
     walk = random.Random(seed)
     path = quiet_path(n, seed)
     for day in range(start, n):
@@ -64,7 +62,6 @@ def group_row(name, n, error, direction, path, limit):
 
 
 def alarm_of(test, since, dates):
-    """Return the alarm of a test at its first crossing."""
     path = test["log_evidence"]
     place = next(i for i, value in enumerate(path) if value >= test["threshold"])
     return {
@@ -102,7 +99,6 @@ NAMES = ["sex = woman", "sex = man", "age > 60", "region = north", "first visit"
 
 
 def watch(n=200, names=None, n_rows=None):
-    """Return a watch without an alarm."""
     names = NAMES if names is None else names
     dates = days(n)
     limit = group_limit(len(names))
@@ -176,7 +172,6 @@ def watch(n=200, names=None, n_rows=None):
 
 
 def raise_alarm(values, place, since, slope, seed=5):
-    """Let a test of a watch rise after a period until it raises an alarm."""
     test = values["tests"][place]
     test["log_evidence"] = broken_path(len(values["dates"]), seed, since + 2, slope)
     values["alarms"].append(alarm_of(test, since, values["dates"]))
@@ -197,7 +192,6 @@ def quiet():
 
 
 def alarm():
-    """Return a watch in which the promise and a group are broken, with a notice before."""
     values = watch(320)
     raise_alarm(values, 0, 232, 0.7)
     raise_alarm(values, 4, 250, 0.5, seed=8)
@@ -217,14 +211,12 @@ def alarm():
 
 
 def years():
-    """Return a watch of 1,000 days."""
     values = watch(1000)
     raise_alarm(values, 1, 820, 0.35)
     return values
 
 
 def many():
-    """Return a watch of 60 groups over a year."""
     regions = [
         f"region {i // 4 + 1} and age in [{20 * (i % 4)}, {20 * (i % 4) + 20})" for i in range(60)
     ]
@@ -256,7 +248,6 @@ def empty():
 
 
 def hostile():
-    """Return a watch whose names are markup and control characters."""
     values = watch(60, [EVIL, "a\x1b[31m & b", "\u202eright to left", "x" * 400])
     raise_alarm(values, 2, 20, 0.8)
     values["sources"]["contexts"] = [EVIL]
