@@ -138,14 +138,11 @@ def test_the_mean_error_is_that_of_the_people():
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("pit", "message"),
-    [
-        ([[0.1, 0.2]], "pit must be those of forecasts without a draw"),
-        ([0.1, 1.2], r"pit\[1, 0\] must lie between 0 and 1"),
-        (([0.1, 0.2], [0.1, 0.4]), "must be PITs of continuous outcomes"),
-        (Cells([0.1, 0.2], weights=[1, 2]), "certificates do not accept weights"),
-    ],
-)
-def test_bad_input_is_one_line(pit, message):
-    refused(message, certify_link, pit, Entropic(0.1))
+def test_bad_input_is_one_line():
+    link = Entropic(0.1)
+    refused("pit must be those of forecasts without a draw", certify_link, [[0.1, 0.2]], link)
+    refused(r"pit\[1, 0\] must lie between 0 and 1", certify_link, [0.1, 1.2], link)
+    both = [0.1, 0.2], [0.1, 0.4]
+    refused("must be PITs of continuous outcomes", certify_link, both, link)
+    weighted = Cells([0.1, 0.2], weights=[1, 2])
+    refused("certificates do not accept weights", certify_link, weighted, link)

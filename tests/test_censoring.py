@@ -77,35 +77,27 @@ def test_entry_may_be_given_as_dates():
         np.testing.assert_array_equal(times.is_followed, [True, True, False])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"y": [1.0, np.nan]}, r"y\[1\] must be a time"),
-        ({"y": [1.0, -1.0]}, r"y\[1\] must be at least 0"),
-        ({"y": None}, "y is missing"),
-        ({"event": [1]}, "event must have one value per row"),
-        ({"event": [1, 2]}, r"event\[1\] must be 0 or 1, got 2"),
-        ({"event": [0, 0]}, "no event was observed"),
-        ({"horizon": 0.5}, r"no event was observed by the horizon 0\.5"),
-        ({"horizon": 0}, "horizon must be a time above 0"),
-        ({"horizon": "soon"}, "horizon must be a time above 0"),
-        ({"entered": [0, 1]}, "entered is given without horizon"),
-        ({"entered": [0], "horizon": 2}, "entered must have shape"),
-        ({"entered": ["2020-01-01", None], "horizon": 2}, r"entered\[1\]"),
-        (
-            {"entered": ["2020-01-01", "31/12/2020"], "horizon": 2},
-            r"entered, row 2 must be a date, got '31/12/2020'; write dates as YYYY-MM-DD",
-        ),
-        (
-            {"y": [1.0, 2, 3], "event": [1, 0, 1], "entered": ["0.5", "x", "2"], "horizon": 2},
-            r"entered, row 2 must be a number, got 'x'",
-        ),
-        ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got nan; fill it"),
-    ],
-)
-def test_bad_times_are_refused_with_the_place(given, message):
-    options = {"y": [1.0, 2.0], "event": [1, 0], "horizon": None, "entered": None} | given
-    refused(message, Outcomes, **options)
+def test_bad_times_are_refused_with_the_place():
+    def wrong(message, **given):
+        refused(message, Outcomes, **({"y": [1.0, 2.0], "event": [1, 0]} | given))
+
+    wrong(r"y\[1\] must be a time", y=[1.0, np.nan])
+    wrong(r"y\[1\] must be at least 0", y=[1.0, -1.0])
+    wrong("y is missing", y=None)
+    wrong("event must have one value per row", event=[1])
+    wrong(r"event\[1\] must be 0 or 1, got 2", event=[1, 2])
+    wrong("no event was observed", event=[0, 0])
+    wrong(r"no event was observed by the horizon 0\.5", horizon=0.5)
+    wrong("horizon must be a time above 0", horizon=0)
+    wrong("horizon must be a time above 0", horizon="soon")
+    wrong("entered is given without horizon", entered=[0, 1])
+    wrong("entered must have shape", entered=[0], horizon=2)
+    wrong(r"entered\[1\]", entered=["2020-01-01", None], horizon=2)
+    wrong(r"entered\[0\] must be a date, got nan; fill it", entered=[None, None], horizon=2)
+    date = "entered, row 2 must be a date, got '31/12/2020'; write dates as YYYY-MM-DD"
+    wrong(date, entered=["2020-01-01", "31/12/2020"], horizon=2)
+    three = {"y": [1.0, 2, 3], "event": [1, 0, 1], "entered": ["0.5", "x", "2"]}
+    wrong("entered, row 2 must be a number, got 'x'", **three, horizon=2)
 
 
 def ties_and_censoring(n=400, seed=0):

@@ -332,19 +332,14 @@ def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes):
     np.testing.assert_array_equal(ours.cdf(0.0), theirs.cdf(0.0))
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (Ridge().fit(X, Y), "model must predict distributions, got Ridge, which predicts only num"),
-        (
-            LogisticRegression().fit(X, np.where(as_events(Y) > 0, "yes", "no")),
-            r"must have classes that are numbers in one column, got classes_ \['no', 'yes'\]",
-        ),
-        (3, "estimator must be a regressor with fit and predict, got int"),
-    ],
-)
-def test_models_without_distributions_are_refused(model, message):
-    refused(message, as_forecaster, model)
+def test_models_without_distributions_are_refused():
+    plain = Ridge().fit(X, Y)
+    numbers = "model must predict distributions, got Ridge, which predicts only num"
+    refused(numbers, as_forecaster, plain)
+    words = LogisticRegression().fit(X, np.where(as_events(Y) > 0, "yes", "no"))
+    classes = r"must have classes that are numbers in one column, got classes_ \['no', 'yes'\]"
+    refused(classes, as_forecaster, words)
+    refused("estimator must be a regressor with fit and predict, got int", as_forecaster, 3)
 
 
 def test_wrong_probabilities_are_one_clear_line():

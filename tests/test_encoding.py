@@ -1,7 +1,6 @@
 import datetime as dt
 import json
 import math
-import re
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from evenhand._validate import InputError
+from complaints import refused
+from evenhand import InputError
 from evenhand.tables import TableEncoder
 from evenhand.tables.encoding import EncodedColumn
 
@@ -26,13 +26,6 @@ def encoded(train, new=None):
 
 def column(values, **options):
     return pd.DataFrame({"v": pd.Series(values, **options)})
-
-
-def complaint(train, new=None):
-    with pytest.raises(InputError) as caught:
-        encoded(train, new)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 MIXED = pd.DataFrame(
@@ -143,19 +136,15 @@ def test_dates_are_a_trend_and_a_season():
     np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])
 
 
-@pytest.mark.parametrize(
-    ("train", "new", "facts"),
-    [
-        (column([1, 2]), column(["1", "two"]), "column 'v', row 2 .*number.* 'two'"),
-        (column([1.5, None, "a"], dtype=object), None, "column 'v', row 3 .*number.* 'a'"),
-        (column([True]), column([1, 2]), "column 'v', row 2 .*true or false.* 2"),
-        (column([dt.date(2020, 1, 1)]), column([18262]), "column 'v', row 1 .*date.* 18262"),
-        (column([[1], [2]]), None, "column 'v' .*single values"),
-        (MIXED, MIXED.drop(columns=["job", "age"]), "^X .*'age', 'job'; add"),
-    ],
-)
-def test_bad_input_is_named_in_one_line(train, new, facts):
-    assert re.search(facts, complaint(train, new))
+def test_bad_input_is_named_in_one_line():
+    whole = column([1, 2])
+    refused("column 'v', row 2 .*number.* 'two'", encoded, whole, column(["1", "two"]))
+    refused("column 'v', row 3 .*number.* 'a'", encoded, column([1.5, None, "a"], dtype=object))
+    refused("column 'v', row 2 .*true or false.* 2", encoded, column([True]), whole)
+    days = column([dt.date(2020, 1, 1)])
+    refused("column 'v', row 1 .*date.* 18262", encoded, days, column([18262]))
+    refused("column 'v' .*single values", encoded, column([[1], [2]]))
+    refused("^X .*'age', 'job'; add", encoded, MIXED, MIXED.drop(columns=["job", "age"]))
 
 
 numbers = st.none() | st.floats(-1e150, 1e150)

@@ -142,17 +142,14 @@ def test_a_bin_counts_whole_on_the_side_of_the_larger_bound():
     assert rows.event_rate(below=0.05006, mass=0.5) > rows.event_rate(below=0.05004, mass=0.5)
 
 
-@pytest.mark.parametrize(
-    ("probability", "event", "message"),
-    [
-        ([0.1, 1.2], [0, 1], r"probability\[1\] must lie between 0 and 1, got 1.2"),
-        ([0.1, 0.2], [0, 2], r"event\[1\] must be 0 or 1, got 2.0; code the event as 1"),
-        ([0.1, 0.2], [0], r"event must have one value per row \(2\)"),
-        ([[0.1, 0.2]], [0], "probability must have 1 dimension"),
-    ],
-)
-def test_unsuitable_rows_are_refused(probability, event, message):
-    refused(message, certify_events, probability, event)
+def test_unsuitable_rows_are_refused():
+    refused(
+        r"probability\[1\] must lie between 0 and 1, got 1.2", certify_events, [0.1, 1.2], [0, 1]
+    )
+    code = r"event\[1\] must be 0 or 1, got 2.0; code the event as 1"
+    refused(code, certify_events, [0.1, 0.2], [0, 2])
+    refused(r"event must have one value per row \(2\)", certify_events, [0.1, 0.2], [0])
+    refused("probability must have 1 dimension", certify_events, [[0.1, 0.2]], [0])
 
 
 def test_exactly_one_threshold_inside_the_unit_interval():

@@ -48,29 +48,19 @@ TABLE = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        ({}, f"t.csv: name one kind of columns: {FORMS}"),
-        (
-            {"mean": "mu"},
-            "t.csv: mean= alone shows no uncertainty; name std= too, .* or name probability= inst",
-        ),
-        (
-            {"mean": "mu", "std": "sigma"},
-            r"^t\.csv: column 'sigma', row 2 must be finite and positive, got 0",
-        ),
-        (
-            {"quantiles": "q0.1,q0.9"},
-            r"'q0\.9', row 2 must not .*crossing.* 1 after 2; .*sort_quantiles=yes",
-        ),
-        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^quantiles= must name each column once, got 'q0.1'"),
-        ({"quantiles": "q0.1,q0.10"}, "for each level, got 'q0.1' and 'q0.10' for 0.1; leave"),
-        ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(options, facts):
-    refused(facts, read, TABLE, **options)
+def test_what_does_not_fit_is_refused_in_one_line():
+    refused(f"t.csv: name one kind of columns: {FORMS}", read, TABLE)
+    mean = "t.csv: mean= alone shows no uncertainty; name std= too, .* or name probability= inst"
+    refused(mean, read, TABLE, mean="mu")
+    spread = r"^t\.csv: column 'sigma', row 2 must be finite and positive, got 0"
+    refused(spread, read, TABLE, mean="mu", std="sigma")
+    crossing = r"'q0\.9', row 2 must not .*crossing.* 1 after 2; .*sort_quantiles=yes"
+    refused(crossing, read, TABLE, quantiles="q0.1,q0.9")
+    once = r"^quantiles= must name each column once, got 'q0.1'"
+    refused(once, read, TABLE, quantiles="q0.1,q0.9,q0.1")
+    level = "for each level, got 'q0.1' and 'q0.10' for 0.1; leave"
+    refused(level, read, TABLE, quantiles="q0.1,q0.10")
+    refused(r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'", read, TABLE, mean="mu", std="Sigmas")
 
 
 @pytest.mark.parametrize("listed", ["p", "p2,p_0,p-1.5"])
@@ -155,34 +145,23 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        ({"probability": "p"}, r"'p', row 2 must lie between 0 and 1, got 1\.5"),
-        ({"chance_of_zero": "none", "mean": "mu", "std": "sd"}, r"'none', row 2 must .*-0\.1"),
-        ({"pmf": "k0,k1"}, r"row 2 must .* 2 columns of pmf=, got 0\.5; name a column"),
-        ({"pmf": "k"}, r"^pmf= must name one column for each value.*'k1' and 'k01'"),
-        (
-            {"mean": "zero", "outcome": "count"},
-            r"'zero', row 2 must be pos.* the mean of a count, got 0",
-        ),
-        (
-            {"mean": "mu", "std": "sd", "outcome": "count"},
-            r"'sd', row 2 must be above the square root of the mean .* got 2.0; leave std= out",
-        ),
-        ({"samples": "s", "outcome": "count"}, r"'s2', row 2 must be a whole number, got 2\.5"),
-        ({"quantiles": "q", "outcome": "count"}, r"quantiles= do not .* pmf="),
-        ({"mean": "mu", "outcome": "binary"}, r"outcome= must be 'count' or left.*probability="),
-        ({"probability": "p", "outcome": "count"}, r"outcome=count contradicts probability="),
-        ({"chance_of_zero": "none"}, r"chance_of_zero= needs forecasts of the outcomes above 0"),
-        (
-            {"chance_of_zero": "zero", "mean": "zero", "std": "sd"},
-            r"'zero', row 2 must be above 0: ",
-        ),
-    ],
-)
-def test_columns_that_contradict_each_other_or_their_kind_are_refused(options, facts):
-    refused(facts, read, MIXED, **options)
+def test_columns_that_contradict_each_other_or_their_kind_are_refused():
+    def wrong(facts, **options):
+        refused(facts, read, MIXED, **options)
+
+    wrong(r"'p', row 2 must lie between 0 and 1, got 1\.5", probability="p")
+    wrong(r"'none', row 2 must .*-0\.1", chance_of_zero="none", mean="mu", std="sd")
+    wrong(r"row 2 must .* 2 columns of pmf=, got 0\.5; name a column", pmf="k0,k1")
+    wrong(r"^pmf= must name one column for each value.*'k1' and 'k01'", pmf="k")
+    wrong("'zero', row 2 must be pos.* the mean of a count, got 0", mean="zero", outcome="count")
+    narrow = "'sd', row 2 must be above the square root of the mean .* got 2.0; leave std= out"
+    wrong(narrow, mean="mu", std="sd", outcome="count")
+    wrong(r"'s2', row 2 must be a whole number, got 2\.5", samples="s", outcome="count")
+    wrong("quantiles= do not .* pmf=", quantiles="q", outcome="count")
+    wrong("outcome= must be 'count' or left.*probability=", mean="mu", outcome="binary")
+    wrong("outcome=count contradicts probability=", probability="p", outcome="count")
+    wrong("chance_of_zero= needs forecasts of the outcomes above 0", chance_of_zero="none")
+    wrong("'zero', row 2 must be above 0: ", chance_of_zero="zero", mean="zero", std="sd")
 
 
 EVENTS, SCORES = ForecastColumns(probability="p"), ForecastColumns(pmf="k0,k1")
@@ -251,28 +230,22 @@ def test_forecasts_as_text_are_read_and_written(text, columns):
     assert ForecastColumns.parse(text) == ForecastColumns.parse(str(columns)) == columns
 
 
-@pytest.mark.parametrize(
-    ("text", "facts"),
-    [
-        (
-            "",
-            "^'' must consist of known parts NAME=COLUMN, .*write mean=mu,std=sigma",
-        ),
-        ("mu,std=s", "parts NAME=COLUMN, separated by commas, got 'mu'; write mean=mu"),
-        ("mean=mu,sdt=s", "got 'sdt=s'; did you mean 'std'"),
-        ("mean=mu,std", "got 'std'; write std=COLUMN"),
+def test_texts_that_name_no_forecasts_are_refused_by_their_part():
+    for text, facts in {
+        "": "^'' must consist of known parts NAME=COLUMN, .*write mean=mu,std=sigma",
+        "mu,std=s": "parts NAME=COLUMN, separated by commas, got 'mu'; write mean=mu",
+        "mean=mu,sdt=s": "got 'sdt=s'; did you mean 'std'",
+        "mean=mu,std": "got 'std'; write std=COLUMN",
         # beside a list of columns too
-        ("quantiles=q,sort_quantile=yes", "got 'sort_quantile=yes'; did you mean 'sort_quantiles'"),
-        ("mean=mu,mean=nu", "'mean=mu,mean=nu' names mean= twice; leave one out"),
-        ("mean=mu,std=", "'mean=mu,std=': std= is empty; name a column after it"),
-        ("quantiles=q0.1,,q0.9", "separated by commas, got ''"),
-        ("survival=s,horizon=soon", "horizon= must be a time above 0, got 'soon'"),
-        ("survival=s,horizon=nan", "horizon= must be a time above 0, got nan"),
-        ("quantiles=q,sort_quantiles=1", "sort_quantiles= must be one of 'yes', 'no', got"),
-    ],
-)
-def test_texts_that_name_no_forecasts_are_refused_by_their_part(text, facts):
-    refused(facts, ForecastColumns.parse, text)
+        "quantiles=q,sort_quantile=yes": "got 'sort_quantile=yes'; did you mean 'sort_quantiles'",
+        "mean=mu,mean=nu": "'mean=mu,mean=nu' names mean= twice; leave one out",
+        "mean=mu,std=": "'mean=mu,std=': std= is empty; name a column after it",
+        "quantiles=q0.1,,q0.9": "separated by commas, got ''",
+        "survival=s,horizon=soon": "horizon= must be a time above 0, got 'soon'",
+        "survival=s,horizon=nan": "horizon= must be a time above 0, got nan",
+        "quantiles=q,sort_quantiles=1": "sort_quantiles= must be one of 'yes', 'no', got",
+    }.items():
+        refused(facts, ForecastColumns.parse, text)
 
 
 @pytest.mark.parametrize("form", FORMS_OF_ALL)
