@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._escape import printable
-from evenhand._format import count, in_full, points_in_full, whole
+from evenhand._format import count, in_full, points_in_full
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, bad_input
 from evenhand.calibration import pit_histogram
@@ -21,7 +22,6 @@ from evenhand.links import FREE, Laplace, price_of_proof
 from evenhand.report import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -84,17 +84,23 @@ def _tick(value: float) -> float:
     return round(value, 12)
 
 
-def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
-    """Return the rows of a table; raise InputError if there are none."""
-    rows: list[Any] = list(records) if isinstance(records, Sequence) else records.to_dict("records")
-    if not rows:
+def as_table(name: str, records: Records) -> pd.DataFrame:
+    """Return records as a table; raise InputError if there are none."""
+    table = pd.DataFrame(records)
+    if table.empty:
         raise bad_input(name, "contain at least one row", "none")
-    return rows
+    return table
 
 
-def column(rows: list[Mapping[str, Any]], key: str) -> Floats:
-    """Return one column of numbers, NaN where it is missing."""
-    return np.array([np.nan if row.get(key) is None else float(row[key]) for row in rows])
+def numbers(table: pd.DataFrame, *names: str) -> Floats:
+    """Return columns of numbers, one row each, NaN where they are missing."""
+    return table.reindex(columns=list(names)).to_numpy(np.float64).T
+
+
+def flags(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return what an audit decided on groups, one row each, False where it is missing."""
+    names = ["too_small", "possible_leak", "off", "problem"]
+    return table.reindex(columns=names).eq(True).to_numpy().T
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
@@ -141,6 +147,8 @@ GROUP_KINDS = {
 }
 """Colours, markers and labels of groups, by what an audit decided on them."""
 
+ERRORS = ("error", "error_low", "error_high")
+
 
 def plot_worst_group(
     records: Records, ax: Axes | None = None, *, learned: Records | None = None
@@ -174,23 +182,24 @@ def plot_worst_group(
     >>> [float(error) for error in ax.lines[0].get_ydata()]
     [0.4, 0.0]
     """
-    rows = as_rows("records", records)
+    columns = ("mass", "error", "null_low", "null_high", "null_mean", "certified")
+    mass, error, low, high, mean, bound = numbers(as_table("records", records), *columns)
     axes = axes_of(ax, (7.0, 4.2))
-    mass = column(rows, "mass")
-    error = column(rows, "error")
-    low, high, bound = (column(rows, key) for key in ("null_low", "null_high", "certified"))
     axes.plot(mass, error, "o-", color=BLUE, label=ORACLE, zorder=3)
     # audits in parts and records of a user may have no null and no certificate
     if np.isfinite([low, high]).any():
         label = f"{SAME_SEARCH} (5% to 95%, mean dashed)"
         axes.fill_between(mass, low, high, color=GREY, alpha=0.25, linewidth=0, label=label)
-    if np.isfinite(column(rows, "null_mean")).any():
-        axes.plot(mass, column(rows, "null_mean"), "--", color=GREY, linewidth=1.2)
+    if np.isfinite(mean).any():
+        axes.plot(mass, mean, "--", color=GREY, linewidth=1.2)
     if np.isfinite(bound).any():
         axes.step(mass, bound, where="post", color=RED, linewidth=2, label=CERTIFIED)
     # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
-        _draw_learned(axes, as_rows("learned", learned))
+        mass, error, low = numbers(as_table("learned", learned), "mass", "error", "low")
+        style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
+        # an unbiased estimate may lie below its bound, and then has no bar
+        axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=LEARNED, **style)
     axes.set(xlabel="Group size (share of people)", xlim=(0, 1.02), ylabel=ERROR_TITLE)
     # an error is at most 1/2: above it there is room for the legend
     axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
@@ -238,21 +247,20 @@ def plot_groups(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['women (400 rows)']
     """
-    rows = as_rows("records", records)
-    labels = [_group_label(row) for row in rows]
-    axes, places = _rows_of_groups(ax, labels)
-    is_censored = "km_error" in rows[0]
-    key, ends = ("km_error", "km") if is_censored else ("error", "error")
-    error = column(rows, key)
-    reach = whiskers(error, column(rows, f"{ends}_low"), column(rows, f"{ends}_high"))
-    kinds = np.array([_group_kind(row) for row in rows])
-    small = kinds == UNJUDGED
+    table = as_table("records", records)
+    axes, places = _rows_of_groups(ax, table)
+    is_censored = "km_error" in table
+    columns = ("km_error", "km_low", "km_high") if is_censored else ERRORS
+    error, low, high = numbers(table, *columns)
+    few, leak, off, problem = flags(table)
+    reach, small = whiskers(error, low, high), few | leak
+    kinds = np.select([small, off & problem, off], [UNJUDGED, PROBLEM, TOLERATED], NOT_OFF)
     for kind, (color, marker, meaning) in GROUP_KINDS.items():
         part = kinds == kind
         if part.any():
             style: Any = {"fmt": marker, "color": color, "elinewidth": 2, "markersize": 6}
             # a table without decisions needs no legend
-            style |= {"label": meaning} if "off" in rows[0] else {}
+            style |= {"label": meaning} if "off" in table else {}
             axes.errorbar(error[part], places[part], xerr=reach[:, part], **style)
     if tolerance is not None:
         zone = f"tolerance: up to {points_in_full(tolerance)} points"
@@ -321,37 +329,18 @@ def plot_calibration(
     return axes
 
 
-def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
-    mass, error, low = (column(rows, key) for key in ("mass", "error", "low"))
-    style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
-    # an unbiased estimate may lie below its bound, and then has no bar
-    axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=LEARNED, **style)
-
-
-def _rows_of_groups(ax: Axes | None, labels: list[str]) -> tuple[Axes, Floats]:
-    """Return axes with a row for each group, the first on top, and the places of the rows."""
+def _rows_of_groups(ax: Axes | None, table: pd.DataFrame) -> tuple[Axes, Floats]:
+    """Return axes with a labelled row for each group, the first on top, and their places."""
+    labels, (few, leak, *_) = [], flags(table)
+    for name, n, is_few, is_leak in zip(table["group"], table["n"], few, leak, strict=True):
+        size = f"too few rows: {n:,}" if is_few else count(n, "row")
+        labels.append(f"{plain_label(name)} ({size}{f', {POSSIBLE_LEAK}' if is_leak else ''})")
     # long names must leave room for the axis
     size = (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(labels))
     axes, places = axes_of(ax, size), np.arange(len(labels), dtype=np.float64)
     axes.set_yticks(places, labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     return axes, places
-
-
-def _group_kind(row: Mapping[str, Any]) -> str:
-    if row.get("too_small") or row.get("possible_leak"):
-        return UNJUDGED
-    if row.get("off"):
-        return PROBLEM if row.get("problem") else TOLERATED
-    return NOT_OFF
-
-
-def _group_label(row: Mapping[str, Any]) -> str:
-    n = row.get("n")
-    size = "unknown number of rows" if n is None else count(n, "row")
-    facts = [f"too few rows: {whole(n)}" if row.get("too_small") else size]
-    facts += [POSSIBLE_LEAK] if row.get("possible_leak") else []
-    return f"{plain_label(row.get('group'))} ({', '.join(facts)})"
 
 
 # --- figure of predicted and observed rates of an event by a horizon
@@ -386,12 +375,10 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     >>> ax.get_legend_handles_labels()[1]
     ['predicted', 'without assumption', 'observed']
     """
-    rows = as_rows("records", records)
-    labels = [f"{plain_label(row.get('group'))} ({count(row['n'], 'row')})" for row in rows]
-    axes, places = _rows_of_groups(ax, labels)
-    predicted, observed, low, high, least, most = (
-        column(rows, key) for key in ("predicted", "observed", "low", "high", "least", "most")
-    )
+    table = as_table("records", records)
+    axes, places = _rows_of_groups(ax, table)
+    columns = ("predicted", "observed", "low", "high", "least", "most")
+    predicted, observed, low, high, least, most = numbers(table, *columns)
     if np.isfinite(most - least).any():
         style: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0, "height": 0.4}
         axes.barh(places, most - least, left=least, label="without assumption", **style)
@@ -446,15 +433,13 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     >>> [text.get_text() for text in ax.texts][-1]
     'mine'
     """
-    rows = [] if points is None else as_rows("points", points)
+    table = pd.DataFrame() if points is None else as_table("points", points)
     axes = axes_of(ax, (7.0, 4.6))
-    error = column(rows, "error")
-    price = column(rows, "price")
-    ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
+    error, price, *ends = numbers(table, "error", "price", "price_low", "price_high")
     errors = np.geomspace(0.002, FREE, 400)
     limits = price_of_proof(errors, exact=False), price_of_proof(errors)
     _draw_limits(axes, errors, *limits)
-    if rows:
+    if len(table):
         style: Any = {
             "yerr": whiskers(price, *ends),
             "fmt": "D",
@@ -475,10 +460,10 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes.set_ylabel(PRICE_TITLE)
     axes.xaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
-    for row, place in zip(rows, zip(error, price, strict=True), strict=True):
-        if row.get("name") is not None and np.isfinite(place).all():
+    for name, x, y in zip(table.get("name", ()), error, price, strict=False):
+        if pd.notna(name) and np.isfinite(x + y):
             style = {"textcoords": "offset points", "fontsize": "small", "zorder": 5}
-            axes.annotate(plain_label(row["name"]), place, (7, 4), **style)
+            axes.annotate(plain_label(name), (x, y), (7, 4), **style)
     return axes
 
 
