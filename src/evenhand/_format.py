@@ -1,6 +1,6 @@
 """Numbers as text: one way to print a share, an error, a bound, an interval or a given number.
 
-`percent`, `points`, `nats`, `number` and, in sentences, `plain_number` write estimates. `at_most`,
+`percent`, `points`, `number` and, in sentences, `plain_number` write estimates. `at_most`,
 `at_least` and `band` write bounds and intervals with one of these, rounded away from the claim, so
 that a printed bound is valid. `in_full` writes shares that were given, `number_in_full` other
 numbers that were given. Rounding is that of decimals, not of binary fractions: 0.1075 is 10.75%.
@@ -23,16 +23,13 @@ Toward = Literal["nearest", "down", "up"]
 """Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""
 
 Show = Callable[[float | None, Toward], str]
-"""Writes a number that may be unknown: `percent`, `points`, `nats`, `number` or `plain_number`."""
+"""Writes a number that may be unknown: `percent`, `points`, `number` or `plain_number`."""
 
 RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 FUZZ = 2.0**-49
 """Relative size of rounding errors of float64: eight units in the last place. A value this near to
 a decimal is taken for it, so that 0.1 + 0.2 is at most 30%, not 30.1%."""
-
-LEAST_P = 0.0001
-"""Least p-value that is printed."""
 
 UNKNOWN = "-"
 
@@ -79,15 +76,18 @@ def one_line(of: object, **facts: Any) -> str:
     return f"{type(of).__name__}({listed})"
 
 
-def four_digits(value: float, toward: Toward) -> float:
-    """Round a bound or a confidence for `one_line`, in the direction in which it stays valid.
+def digits_of(value: float, digits: int, toward: Toward) -> float:
+    """Round to so many significant digits; a bound in the direction in which it stays valid.
 
     Examples
     --------
-    >>> four_digits(0.296412, "up"), four_digits(0.99999, "down")
+    >>> digits_of(0.296412, 4, "up"), digits_of(0.99999, 4, "down")
     (0.2965, 0.9999)
     """
-    return _digits(value, 4, toward) if math.isfinite(value) else value
+    if not math.isfinite(value):
+        return value
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return float(_rounded(value, decimals, 1, toward))
 
 
 def _fact(value: Any) -> str:
@@ -165,17 +165,6 @@ def ratio(value: float | None, toward: Toward = "nearest") -> str:
     return _fixed(value, 2, toward)
 
 
-def nats(value: float | None, toward: Toward = "nearest") -> str:
-    """Write a difference of log scores with its unit.
-
-    Examples
-    --------
-    >>> nats(0.4567), nats(0.4567, "down")
-    ('0.46 nats', '0.45 nats')
-    """
-    return f"{ratio(value, toward)} nats"
-
-
 def log_score(value: float | None) -> str:
     """Write a log score: three decimals at any size, since only differences of scores count.
 
@@ -196,7 +185,7 @@ def number(value: float | None, toward: Toward = "nearest") -> str:
     ('0.123', '12.3', '1,234', '0.00013')
     """
     if is_known(value) and 0 < abs(value) < 0.001:
-        return f"{_digits(value, 2, toward):.2g}"
+        return f"{digits_of(value, 2, toward):.2g}"
     if is_known(value) and 10 <= abs(value) < 1000:
         return plain_number(value, toward)
     return _fixed(value, 3 if is_known(value) and abs(value) < 10 else 0, toward)
@@ -210,7 +199,7 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     >>> plain_number(7951.2), plain_number(0.31049)
     ('7,950', '0.31')
     """
-    return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
+    return f"{digits_of(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
 
 
 def number_in_full(value: float | None) -> str:
@@ -268,17 +257,15 @@ def is_largest(error: float | None) -> bool:
     return at_most(error) == at_most(0.5)
 
 
-def p_value(value: float | None, equals: str = "") -> str:
-    """Write a p-value, rounded up and never 0.
+def p_value(value: float) -> str:
+    """Write a p-value for a sentence, rounded up and never 0.
 
     Examples
     --------
-    >>> p_value(0.01231), p_value(1e-9), p_value(1e-9, "= "), p_value(0.5, "= ")
-    ('0.0124', '<0.0001', '< 0.0001', '= 0.5000')
+    >>> p_value(0.01231), p_value(1e-9)
+    ('p = 0.0124', 'p < 0.0001')
     """
-    if is_known(value) and value < LEAST_P:
-        return ("< " if equals else "<") + f"{LEAST_P:.4f}"
-    return equals + _fixed(value, 4, "up")
+    return "p < 0.0001" if value < 0.0001 else f"p = {_fixed(value, 4, 'up')}"
 
 
 def whole(n: int | None) -> str:
@@ -326,12 +313,6 @@ def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decima
         nearest = exact.quantize(place, RULES[toward], EXACT)
     # a negative zero would be printed with a minus
     return nearest if nearest else Decimal(0).scaleb(-decimals)
-
-
-def _digits(value: float, digits: int, toward: Toward) -> float:
-    """Return a value to so many significant digits."""
-    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
-    return float(_rounded(value, decimals, 1, toward))
 
 
 def option_name(parameter: str) -> str:

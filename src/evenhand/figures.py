@@ -333,8 +333,8 @@ def _rows_of_groups(ax: Axes | None, table: pd.DataFrame) -> tuple[Axes, Floats]
     """Return axes with a labelled row for each group, the first on top, and their places."""
     labels, (few, leak, *_) = [], flags(table)
     for name, n, is_few, is_leak in zip(table["group"], table["n"], few, leak, strict=True):
-        size = f"too few rows: {n:,}" if is_few else count(n, "row")
-        labels.append(f"{plain_label(name)} ({size}{f', {POSSIBLE_LEAK}' if is_leak else ''})")
+        n_rows = f"too few rows: {n:,}" if is_few else count(n, "row")
+        labels.append(f"{plain_label(name)} ({n_rows}{f', {POSSIBLE_LEAK}' if is_leak else ''})")
     # long names must leave room for the axis
     size = (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(labels))
     axes, places = axes_of(ax, size), np.arange(len(labels), dtype=np.float64)

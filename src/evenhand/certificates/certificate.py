@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import Summarized, four_digits, number_in_full, one_line
+from evenhand._format import Summarized, digits_of, number_in_full, one_line
 from evenhand._validate import (
     Floats,
     InputError,
@@ -336,7 +336,7 @@ class Certificate(Summarized):
             kind=str(self.kind),
             link=self.link,
             n_samples=self.n_samples,
-            confidence=four_digits(self.confidence, "down"),
+            confidence=digits_of(self.confidence, 4, "down"),
             ratio=None if self.ratio == 1 else self.ratio,
         )
 

@@ -49,7 +49,7 @@ from evenhand.report.document import (
     section,
     source_facts,
 )
-from evenhand.report.kinds import IN_FEATURES, Kind
+from evenhand.report.kinds import IN_FEATURES, Kind, one_line
 from evenhand.report.next_steps import Step
 from evenhand.report.slots import SMALLER, Slots, capitalized
 from evenhand.results import AuditRows, Finding
@@ -151,7 +151,7 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     facts = {
         "Model": (source.get("model") or {}).get("name") or rows.name,
         "Data": (source.get("data") or {}).get("name"),
-        "Forecast of": ", ".join(short(one, 60) for one in named if one) or kind.outcome,
+        "Forecast of": ", ".join(one_line(one) for one in named if one) or kind.outcome,
         "Forecasts": f"randomized, {count(rows.n_draws, 'draw')} per row"
         if rows.is_randomized
         else None,

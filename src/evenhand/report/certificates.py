@@ -466,7 +466,7 @@ def _learned_group(found: Any) -> str:
         return f"Without a draw, no significant error was found {group}."
     rule = found.description and f"approximately: {found.description}"
     about = rule or (f"by {', '.join(found.features)}" if found.features else "")
-    evidence = f" (p {p_value(found.p_value, '= ')})"
+    evidence = f" ({p_value(found.p_value)})"
     if found.low > 0:
         confidence = confidence_in_full(found.confidence)
         evidence = f", at least {at_least(found.low)} with {confidence} confidence"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
-from evenhand._escape import short
 from evenhand._format import (
     UNKNOWN,
     band,
@@ -326,9 +325,6 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
 DRAWN = 8
 """Most rows of a chart."""
 
-NAME = 60
-"""Most characters of the name of a row, so that its two lines fit beside its mark."""
-
 LEVEL = 0.8
 """The interval whose coverage is drawn."""
 
@@ -374,7 +370,7 @@ def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = ""
     name = "everyone" if one is rows.everyone else name_of(one, rows)
     # the range of a group by the forecast is in the table
     name = name.partition(" (")[0] if one.key is not None else name
-    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading, summary)
+    return Row(one_line(capitalized(name)), whole(one.n), values, one is rows.leading, summary)
 
 
 def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
@@ -447,7 +443,7 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     if leading is not None and leading not in (rows.everyone, *tenths):
         # apart from the tenths, on their right
         worst = drawn[n + 1.6] = leading
-        note += f" Group: {short(name_of(leading, rows), NAME)}."
+        note += f" Group: {one_line(name_of(leading, rows))}."
     layers: list[Layer] = []
     marks = []
     for i, one in drawn.items():

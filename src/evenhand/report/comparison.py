@@ -36,11 +36,8 @@ from evenhand.report.document import (
     short_text,
     source_facts,
 )
-from evenhand.report.kinds import formatter_of, reach_of, signed
+from evenhand.report.kinds import formatter_of, one_line, reach_of, signed
 from evenhand.results import Change, ComparedGroup, ComparisonRows
-
-NAME = 60
-"""Most characters of the name of an audit, or of a group in a sentence."""
 
 Show = Callable[..., str]
 
@@ -99,7 +96,7 @@ class Shown:
         self.groups += sorted((row for row in others if row.same_as not in names), key=order_of)
         self.is_event = everyone.change("rate").before is not None
         name = rows.provenance["after"].get("data", {}).get("name")
-        size = count(rows.n_samples, "row") + (f" of {short(name, NAME)}" if name else "")
+        size = count(rows.n_samples, "row") + (f" of {one_line(name)}" if name else "")
         # the second audit may have other rows
         if everyone.n_after != everyone.n:
             size = f"{everyone.n:,} and {count(everyone.n_after, 'row')}"
@@ -143,7 +140,7 @@ class Shown:
             if is_known(slope.before) and is_known(slope.after):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = short(self.rows.about.get("unit", ""), NAME)
+            unit = one_line(self.rows.about.get("unit", ""))
             parts.append(f"80% interval {_to(width, plain_number)} {unit}".strip() + " wide")
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
@@ -185,7 +182,7 @@ class Shown:
             return Value(shown, ends, one.change)
 
         cells: Cells[ComparedGroup] = {
-            Column("group"): lambda row: short(row.group, NAME) if is_short else row.group,
+            Column("group"): lambda row: one_line(row.group) if is_short else row.group,
             numeric("rows"): size,
         }
         for name in printed:
@@ -260,7 +257,7 @@ def comparison_html(rows: ComparisonRows) -> str:
 def comparison_document(rows: ComparisonRows) -> Document:
     """Return the document of a comparison."""
     found = Shown(rows)
-    before, after = (short(name, NAME) for name in rows.names)
+    before, after = map(one_line, rows.names)
     how = HOW_UNPAIRED
     if rows.is_paired:
         how = HOW.format(confidence=in_full(rows.confidence))

@@ -17,6 +17,7 @@ from evenhand._escape import printable, short, visible
 from evenhand._format import whole
 from evenhand._table import SCREEN, Table, Value, line_width, lines_within, wrapped
 from evenhand.report.charts import Chart, digits, frame_of
+from evenhand.report.kinds import one_line
 from evenhand.results import plain
 
 if TYPE_CHECKING:
@@ -172,13 +173,10 @@ class Document:
 
 # --- where an audit comes from
 
-NAME = 60
-"""Most characters of the name of the outcome."""
-
 
 def about_facts(about: Mapping[str, str], target: str | None = None) -> Facts | None:
     """Return the description of an audit, with the keys as they were given; None without one."""
-    unit = f"Unit of {short(target or 'the outcome', NAME)}"
+    unit = f"Unit of {one_line(target or 'the outcome')}"
     described = {unit if key == "unit" else key: text for key, text in about.items()}
     return Facts(described) if described else None
 

@@ -19,6 +19,7 @@ from evenhand._format import (
     band,
     confidence_in_full,
     count,
+    digits_of,
     in_full,
     is_largest,
     is_trivial,
@@ -217,11 +218,9 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     most = rows.most_detectable
     if not most:
         return f"{text}."
-    # detectable errors shrink as the root of the number of rows; two digits, rounded up
-    n = everyone.n * (everyone.error / most) ** 2
-    unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
-    enough = math.ceil(n / unit) * unit
-    return f"{text}. About {enough:,} rows would show {points(most).removesuffix('.0')} points."
+    # detectable errors shrink as the root of the number of rows
+    enough = digits_of(math.ceil(everyone.n * (everyone.error / most) ** 2), 2, "up")
+    return f"{text}. About {enough:,.0f} rows would show {points(most).removesuffix('.0')} points."
 
 
 # --- cases: a group, or all people, in clauses; the first one is a title

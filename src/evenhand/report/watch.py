@@ -18,6 +18,7 @@ from evenhand._format import (
     band,
     confidence_in_full,
     count,
+    digits_of,
     in_full,
     is_known,
     number_in_full,
@@ -57,9 +58,6 @@ Floats = NDArray[np.float64]
 
 NEVER = -math.inf
 """Log evidence before a test has started."""
-
-NAME = 60
-"""Most characters of the name of a group or of a source in a sentence."""
 
 LISTED = 8
 """Most alarms, and most names without an alarm, that are listed."""
@@ -193,9 +191,8 @@ def rarity(false_alarm: float, ratio: float) -> str:
     ('at most 1 in 2,600', 'at most 1 in 1,000,000')
     """
     value = math.exp(min(ratio - math.log(false_alarm), math.log(MOST)))
-    # two digits, rounded down, the direction in which the bound stays valid
-    unit = 10.0 ** (math.floor(math.log10(value) + 1e-9) - 1)
-    return f"at most 1 in {plain_number(math.floor(value / unit + 1e-9) * unit)}"
+    # rounded down, the direction in which the bound stays valid
+    return f"at most 1 in {digits_of(value, 2, 'down'):,.10g}"
 
 
 # --- the values of a watch in types
@@ -255,7 +252,7 @@ class Watched:
         """Return what a test of a part is about."""
         if part == "promise":
             return f"Promise, every group of {in_full(self.settings['mass'])}"
-        name = short(group or "everyone", NAME)
+        name = one_line(group or "everyone")
         return name if part == "group" else "Draws" + (f", {name}" if group else "")
 
     def paths(self, part: str) -> tuple[list[str | None], Floats]:
@@ -415,9 +412,7 @@ def next_steps_of(watched: Watched) -> Iterator[str]:
 def strength(watched: Watched) -> str:
     """Return how strong the evidence is: of the alarms together, or what is nearest to one."""
     # of groups also within a period, not only at its end
-    found = [
-        (ratio_of(one, "max_log_evidence"), short(one["name"], NAME)) for one in watched.groups
-    ]
+    found = [(ratio_of(one, "max_log_evidence"), one_line(one["name"])) for one in watched.groups]
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
@@ -558,7 +553,7 @@ def watch_document(values: Values) -> Document:
         word, tone = "Alarm.", "problem"
     lead, *others = sentences(watched)
     # by the file or the database of the log
-    log = short(str(watched.sources.get("log") or "").rpartition("/")[2], NAME)
+    log = one_line(str(watched.sources.get("log") or "").rpartition("/")[2])
     means = Bullets.of(text.format(false_alarm=false_alarm) for text in MEANS)
     return Document(
         title=f"Watch of {log or 'served forecasts'}",
@@ -611,7 +606,7 @@ def _method(watched: Watched) -> Section:
 
     def shown(value: Any) -> str:
         if isinstance(value, list):
-            return and_more([short(one, NAME) for one in value])
+            return and_more([*map(one_line, value)])
         return whole(value) if isinstance(value, int) else short(value)
 
     facts = {

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate
 
-from evenhand._format import four_digits, one_line
+from evenhand._format import digits_of, one_line
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 from evenhand._validate import (
     Floats,
@@ -586,8 +586,8 @@ class FoundGroup:
             n=self.n,
             n_judged=self.n_judged,
             error=self.error,
-            low=four_digits(self.low, "down"),
-            p_value=four_digits(self.p_value, "up"),
+            low=digits_of(self.low, 4, "down"),
+            p_value=digits_of(self.p_value, 4, "up"),
             direction=self.direction,
             description=self.description,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._format import Summarized, four_digits, one_line
+from evenhand._format import Summarized, digits_of, one_line
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.audits import Audit, censored_log_score
 from evenhand.calibration import Cells, estimated_error
@@ -523,10 +523,10 @@ class Selection(Summarized):
         return one_line(
             self,
             alpha=self.alpha,
-            **{self.target.given: four_digits(self.target.most, "up")},
-            group_mass=four_digits(self.group_mass, "up"),
-            confidence=four_digits(self.confidence, "down"),
-            group_error=four_digits(self.group_error, "up"),
+            **{self.target.given: digits_of(self.target.most, 4, "up")},
+            group_mass=digits_of(self.group_mass, 4, "up"),
+            confidence=digits_of(self.confidence, 4, "down"),
+            group_error=digits_of(self.group_error, 4, "up"),
             price=self.price,
             n_certifying=self.n_certifying,
         )
