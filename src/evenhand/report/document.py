@@ -234,10 +234,10 @@ def _environment() -> Environment:
     # imported here: `import evenhand` and text summaries do not wait for jinja2
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    # autoescape covers all text; only our own files and drawings are marked as safe, in templates
+    # autoescape covers all text of pages; only our own files and drawings are marked as safe, in templates
     environment = Environment(
         loader=PackageLoader("evenhand.report"),
-        autoescape=True,
+        autoescape=lambda name: name is None or not name.endswith(".md.j2"),
         undefined=StrictUndefined,
         finalize=_printed,
         trim_blocks=True,
@@ -248,6 +248,7 @@ def _environment() -> Environment:
         "kind": lambda part: type(part).__name__,
         "short": short,
         "code": _with_code,
+        "escaped": _escaped,
         "order": _order,
         "frame": frame_of,
         "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
@@ -342,38 +343,9 @@ def _text(part: Part) -> str:
 
 def document_markdown(document: Document) -> str:
     """Return a document as Markdown, without charts and folded sections."""
-    title, _, text = document.status or Status("", "none", "")
-    facts, lead = ", ".join(document.facts), document.lead
-    head = [f"## {document.title}: {facts}", f"**{title.upper()}** {text}", f"**{lead}**"]
-    blocks = [*map(_escaped, head), *map(_markdown, document.opening)]
-    for section in (Section("Next", document.next_step), *document.cards, *document.sections):
-        if section.parts and not section.hint:
-            blocks += [f"### {section.title}", *map(_markdown, section.parts)]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    return _environment().get_template("document.md.j2").render(document=document).rstrip() + "\n"
 
 
 def _escaped(text: object) -> str:
     """Escape what Markdown would read as HTML."""
     return visible(str(text)).replace("<", "&lt;")
-
-
-def _markdown(part: Part) -> str:
-    """Return a part as Markdown."""
-    match part:
-        case Paragraph(text, "code"):
-            return f"```\n{text}\n```"
-        case Paragraph(text):
-            return _escaped(text)
-        case Bullets(items):
-            return "\n".join(f"- {_escaped(item)}" for item in items)
-        case Facts(values):
-            return "\n".join(
-                f"- {name}: {_escaped(value)}" for name, value in values.items() if value
-            )
-        case Table():
-            sides = ["---:" if column.is_number else "---" for column in part.columns]
-            titles = [column.title for column in part.columns]
-            cells = ([_escaped(cell).replace("|", "\\|") for cell in row] for row in part.rows)
-            return "\n".join(f"| {' | '.join(row)} |" for row in (titles, sides, *cells))
-        case _:
-            return ""
