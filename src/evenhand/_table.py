@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from evenhand._escape import visible
 from evenhand._format import UNKNOWN
@@ -138,10 +138,7 @@ class Table:
         label: str,
         items: Iterable[Item],
         cells: Cells[Item],
-        *,
-        search: str = "",
-        printed: int = PRINTED,
-        note: str = "",
+        **options: Any,
     ) -> Table:
         """Return a table with one row per item.
 
@@ -153,8 +150,8 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        search, printed, note
-            As for a table.
+        **options
+            Other parameters of a table.
 
         Examples
         --------
@@ -163,7 +160,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, search, printed, note)
+        return cls(label, list(cells), rows, **options)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.

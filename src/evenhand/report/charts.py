@@ -373,10 +373,10 @@ def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = ""
     return Row(one_line(capitalized(name)), whole(one.n), values, one is rows.leading, summary)
 
 
-def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
+def _marks(found: Iterable[Finding], marks: Sequence[Point], rows: AuditRows) -> list[Layer]:
     """Return marks with their results: red squares where a problem was found, else circles."""
     layers: dict[bool, list[Point]] = {False: [], True: []}
-    for one, point in places:
+    for one, point in zip(found, marks, strict=True):
         result = tables.result(one, rows).text
         tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
         layers[one.problem].append(replace(point, tip=tip))
@@ -426,7 +426,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
     return Chart(
         f"{title} The table has the numbers.",
         axis,
-        [*below, *_marks(zip(drawn, marks, strict=True), rows), *above],
+        [*below, *_marks(drawn, marks, rows), *above],
         title=title.rstrip("."),
         note=note,
         rows=named,
@@ -469,7 +469,7 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     return Chart(
         f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
         Axis(0.5, max(drawn) + 0.5, title, [*drawn], lambda i: f"{i}" if i <= n else "group"),
-        [*layers, *_marks(zip(drawn.values(), marks, strict=True), rows)],
+        [*layers, *_marks(drawn.values(), marks, rows)],
         top_axis(max([most, *(one.predicted or 0.0 for one in drawn.values())])),
         title=f"Predicted and observed, by {part} of the forecast",
         note=note,
@@ -497,7 +497,7 @@ def survival_chart(rows: AuditRows) -> Chart | None:
     return Chart(
         "Predicted and observed rate by the horizon, by group; the table has the numbers.",
         top_axis(max(ends)),
-        [*layers, *_marks(zip(found, marks, strict=True), rows)],
+        [*layers, *_marks(found, marks, rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
         rows=[

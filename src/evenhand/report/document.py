@@ -232,12 +232,12 @@ def _own_file(name: str) -> str:
 @cache
 def _environment() -> Environment:
     # imported here: `import evenhand` and text summaries do not wait for jinja2
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-    # autoescape covers all text of pages; only our own files and drawings are marked as safe, in templates
+    # all text of pages is escaped; only our own files and drawings are marked as safe, in templates
     environment = Environment(
         loader=PackageLoader("evenhand.report"),
-        autoescape=lambda name: name is None or not name.endswith(".md.j2"),
+        autoescape=select_autoescape(disabled_extensions=["md.j2"], default=True),
         undefined=StrictUndefined,
         finalize=_printed,
         trim_blocks=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -61,11 +62,13 @@ BY_FORECAST = "Everyone, by forecast"
 
 def of(label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table | None:
     """Return a table without the columns that are unknown in all rows; None without rows."""
-    table = Table.of(label, items, cells, **options)
-    columns = zip(*table.rows, strict=True)
-    kept = [i for i, column in enumerate(columns) if not {UNKNOWN, ""}.issuperset(map(str, column))]
-    rows = [[row[i] for i in kept] for row in table.rows]
-    return Table(label, [table.columns[i] for i in kept], rows, **options) if rows else None
+    rows = list(items)
+    known = {
+        column: write
+        for column, write in cells.items()
+        if any(str(write(one)) not in (UNKNOWN, "") for one in rows)
+    }
+    return Table.of(label, rows, known, **options) if rows else None
 
 
 def estimate(one: Interval, show: Show) -> Value:
@@ -284,11 +287,9 @@ def survival(rows: AuditRows) -> Table | None:
 def survival_rows(rows: AuditRows) -> list[Survival]:
     """Return everyone, then groups by falling distance of predicted and observed rate."""
     shown = [one for one in rows.survival if None not in (one.predicted, one.observed)]
-
-    def gap(one: Survival) -> float:
-        return -abs((one.observed or 0.0) - (one.predicted or 0.0))
-
-    return shown[:1] + sorted(shown[1:], key=gap)
+    return shown[:1] + sorted(
+        shown[1:], key=lambda one: -abs((one.observed or 0.0) - (one.predicted or 0.0))
+    )
 
 
 def scores(rows: AuditRows) -> Table | None:
@@ -351,14 +352,17 @@ def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Tab
     if max((floor or 0.0 for floor in floors.values()), default=0.0) < LEAST_FLOOR:
         return None
 
-    def floor_at(mass: float) -> Callable[[PlainInterval], str]:
-        return lambda one: at_least(floors.get((one.level, mass)), percent)
+    def floor(one: PlainInterval, mass: float) -> str:
+        return at_least(floors.get((one.level, mass)), percent)
 
     cells: Cells[PlainInterval] = {
         Column("Interval"): lambda one: in_full(one.level),
         # of people who are lost it is not known, so that they count as missed
         numeric(f"Covers{', at least' * may_be_lost}"): lambda one: percent(one.covered),
-        **{numeric(f"In every {in_full(mass)}, at least"): floor_at(mass) for mass in masses},
+        **{
+            numeric(f"In every {in_full(mass)}, at least"): partial(floor, mass=mass)
+            for mass in masses
+        },
         numeric("Width, of today's 80%"): lambda one: percent(one.width, decimals=0),
     }
     return of("Coverage of intervals without a draw in every group", levels, cells)
@@ -380,10 +384,8 @@ def event_bounds(found: Iterable[EventBound]) -> Table | None:
     """Return the certified event rates and biases of every group of all people, by size."""
     cells: Cells[EventBound] = {
         Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
-        numeric("Rate minus probability, at least, points"): lambda one: points(
-            one.bias_low, "down"
-        ),
-        numeric("At most"): lambda one: points(one.bias_high, "up"),
+        numeric("Rate minus probability, at least, points"): lambda one: at_least(one.bias_low),
+        numeric("At most"): lambda one: at_most(one.bias_high),
         Column("Predicted at most"): lambda one: in_full(one.below),
         numeric("have the event, at most"): lambda one: at_most(one.event_rate_below, percent),
         Column("Predicted at least"): lambda one: in_full(one.above),
