@@ -281,7 +281,7 @@ OPTION = re.compile(rf"{WORD}(?: (?!--){WORD})*")
 """A word as shells read it, and an option with its values, or what comes before the options."""
 
 
-def folded_command(line: str, width: int, indent: int = 0) -> str:
+def folded_command(line: str, width: int) -> str:
     r"""Break a command between its options into lines that a shell reads as one.
 
     Parameters
@@ -290,22 +290,21 @@ def folded_command(line: str, width: int, indent: int = 0) -> str:
         A command line.
     width : int
         Most characters of a line; longer values of options are not broken.
-    indent : int, default 0
-        Blanks at the start of the first line; the others have four more.
 
     Examples
     --------
-    >>> print(folded_command("evenhand fit past.csv --target y --out model", 36, 2))
-      evenhand fit past.csv --target y \
-          --out model
+    >>> print(folded_command("evenhand fit past.csv --target y --out model", 36))
+    evenhand fit past.csv --target y \
+        --out model
     """
-    lines = [" " * indent]
-    for part in OPTION.findall(line):
+    first, *options = OPTION.findall(line)
+    lines = [first]
+    for part in options:
         # two characters for the blank and the backslash
-        if lines[-1].strip() and len(lines[-1]) + len(part) + 3 > width:
-            lines.append(" " * (indent + 4) + part)
+        if len(lines[-1]) + len(part) + 3 > width:
+            lines.append(f"    {part}")
         else:
-            lines[-1] += f" {part}" if lines[-1].strip() else part
+            lines[-1] += f" {part}"
     return " \\\n".join(lines)
 
 
