@@ -763,8 +763,8 @@ FAULTS = (
     ),
     Fault(
         "the probability of the evidence of an alarm rounded down",
-        "math.floor(value / unit + 1e-9) * unit",
-        "math.ceil(value / unit - 1e-9) * unit",
+        "digits_of(value, 2, 'down')",
+        "digits_of(value, 2, 'up')",
         ("test_watch_page.py",),
     ),
     Fault(
