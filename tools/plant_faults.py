@@ -1229,8 +1229,8 @@ FAULTS = (
     ),
     Fault(
         "draws of requests that are computed together in another order",
-        "r = self._draws([one.person for one in asked])",
-        "r = self._draws([one.person for one in reversed(asked)])",
+        "r = self._draws([one.person for one in every])",
+        "r = self._draws([one.person for one in reversed(every)])",
         ("test_service.py",),
     ),
     Fault(

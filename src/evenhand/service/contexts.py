@@ -168,9 +168,9 @@ def base_of(entries: Sequence[Logged]) -> Distribution:
     return from_records([entry.values["record"] for entry in entries])
 
 
-def served_of(entries: Sequence[Logged], base: Distribution | None = None) -> Forecast:
+def served_of(entries: Sequence[Logged], base: Distribution) -> Forecast:
     """Return served forecasts of one context, from their logged distributions and draws."""
-    forecast = Forecast(base_of(entries) if base is None else base)
+    forecast = Forecast(base)
     link = link_of(entries[0].values)
     if link is None:
         return forecast

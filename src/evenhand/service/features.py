@@ -441,9 +441,8 @@ def _unusual(column: Column, value: Value) -> str:
     elif column.levels is None or value in column.known_levels:  # too many to be stored, or seen
         return ""
     else:
-        tally = Tally(column, 1, 0, 1, str(value))
         listed = and_more([*map(repr, column.levels)], LISTED_LEVELS) or "none"
-        why = f"{noun} never occurred in training, which had {listed}"
+        return f"{noun} never occurred in training, which had {listed}"
     return why if tally.lines() else ""
 
 

@@ -199,7 +199,7 @@ class EntryTimes:
         """
         now = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
         present = now if until is None else np.maximum(now, until)
-        raw = np.array([reading[:-1] for reading in readings], dtype="datetime64[us]")
+        raw = np.fromiter((reading[:-1] for reading in readings), dtype="datetime64[us]")
         is_right = _longest_in_order(raw, (raw >= FIRST) & (raw <= present))
         earliest = np.maximum.accumulate(np.where(is_right, raw, FIRST))
         latest = np.minimum.accumulate(np.where(is_right, raw, present)[::-1])[::-1]
@@ -221,17 +221,22 @@ class EntryTimes:
 
 def _longest_in_order(raw: Times, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a longest subsequence of usable times that does not decrease (patience sorting)."""
+    times = raw.astype(np.int64)
+    before = np.maximum.accumulate(np.where(usable, times, times.min(initial=0)))
+    ends = np.where(usable, times, times.max(initial=0))
+    after = np.minimum.accumulate(ends[::-1])[::-1]
+    # what is in order with all others is in each of these sequences: with right clocks, everything
+    found = usable & (before <= times) & (times <= after)
     # from the last one: the largest first time, negative, of a sequence of each length
     firsts: list[int] = []
     places: list[int] = []
     following: dict[int, int] = {}
-    values = (-raw.astype(np.int64)).tolist()
-    for place in np.flatnonzero(usable)[::-1].tolist():
-        length = bisect_right(firsts, values[place])
-        firsts[length : length + 1] = [values[place]]
+    for place in np.flatnonzero(usable & ~found)[::-1].tolist():
+        value = -int(times[place])
+        length = bisect_right(firsts, value)
+        firsts[length : length + 1] = [value]
         places[length : length + 1] = [place]
         following[place] = places[length - 1] if length else -1
-    found = np.zeros(raw.shape, dtype=np.bool_)
     place = places[-1] if places else -1
     while place >= 0:
         found[place] = True

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, about, typed_fields
+from evenhand._validate import InputError, about
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_duration, as_time
 from evenhand.service.contexts import Scope, WatchedContexts
@@ -72,12 +73,8 @@ class WatchState:
             # a changed number would be evidence that nobody saw
             if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
-            for name, kind in (("scope", Scope), ("head", Head)):
-                if values[name] is not None:
-                    values[name] = kind(**typed_fields(kind, values[name]))
             values["until"] = str(as_time("until", values["until"]))
-            del values["schema"]
-            found = cls(**typed_fields(cls, values))
+            found = msgspec.convert(values, cls)
             if found.scope.contexts == ():
                 raise ValueError
             if found.watch is not None:
@@ -157,10 +154,11 @@ class LogWatch:
         settings = watch.to_dict()["settings"]
         self._groups: list[str] = settings["groups"]
         self._matures_after = as_duration(settings["matures_after_days"])
-        self._has_begun = state is not None and state.watch is not None
         contexts.check_link(settings, log.source)
-        if state is not None and state.watch is not None:
-            self.watch = Watch.from_state(state.watch, like=watch)
+        before = None if state is None else state.watch
+        self._has_begun = before is not None
+        if before is not None:
+            self.watch = Watch.from_state(before, like=watch)
 
     def update(self, until: datetime | str | None = None) -> list[Alarm]:
         """Verify the log, add the forecasts that have matured, and return new alarms.

@@ -6,14 +6,21 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from evenhand._format import Summarized, count
 from evenhand._table import Column, Table
 from evenhand._validate import AnyPath, InputError, about, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.contexts import context_of, logged_forecast, logged_name, served_of, versions
+from evenhand.service.contexts import (
+    base_of,
+    context_of,
+    logged_forecast,
+    logged_name,
+    served_of,
+    versions,
+)
 from evenhand.service.features import Decide, Features, Forecasting, Loaded, RowReader, loaded
 from evenhand.service.log import DecisionLog, Head, Logged, verify
 from evenhand.tables import Parts, id_column
@@ -279,16 +286,12 @@ def replay_forecast(
     verification = verify(log, anchor)
     entry = logged_forecast(log, id)
     opened = context_of(log, entry)
-    checks = [
-        _model_check(made, opened),
-        *_draw_checks(entry, opened, draws, person),
-    ]
-    is_same_model = checks[0].status == "equal"
-    features, read = _features(made.forecaster, entry, row, is_same_model=is_same_model)
+    same_model = _model_check(made, opened)
+    *who, draw = _draw_checks(entry, opened, draws, person)
+    is_same = same_model.status == "equal"
+    features, read = _features(made.forecaster, entry, row, is_same_model=is_same)
     values, is_identical = _values_check(made.forecaster, decide, entry, features, read.text)
-    others = [read, _record_check(entry), values, _libraries_check(opened, values)]
-    order = get_args(ReplayPart)
-    checks = sorted([*checks, *others], key=lambda one: order.index(one.part))
+    libraries = _libraries_check(opened, values)
     assert verification.head is not None  # the forecast is an entry
     return Replay(
         entry.id,
@@ -298,7 +301,7 @@ def replay_forecast(
         entry.values["person"],
         entry.values["revision"],
         verification.head,
-        tuple(checks),
+        (same_model, *who, read, draw, _record_check(entry), values, libraries),
         is_identical,
         verification.times.note,
     )
@@ -397,9 +400,7 @@ def _values_check(
     forecasting = Forecasting(model, RowReader(model), levels, decide)
     r = 0.5 if logged["r"] is None else logged["r"]
     found = forecasting.values([features], [r])[0]
-    with_action = decide is not None
-    compared = _compared(logged, with_action=with_action)
-    now = _compared(found, with_action=with_action)
+    compared, now = (_compared(one, with_action=decide is not None) for one in (logged, found))
     served = [*logged["quantiles"].values(), logged["mean"], logged["probability"]]
     scale = max((abs(value) for value in served if value is not None), default=0.0)
     differs = [
@@ -412,8 +413,8 @@ def _values_check(
     text = "at the logged draw"
     if not differs:
         text = f"equal {'to all digits' if is_identical else 'up to rounding'} {text}"
-    has_action = with_action or logged["action"] is None
-    text += "" if has_action else "; the action was not compared, as its rule is not given"
+    if decide is None and logged["action"] is not None:
+        text += "; the action was not compared, as its rule is not given"
     return Check.of("values", differs, text), is_identical
 
 
@@ -435,7 +436,7 @@ def _is_close(before: Any, now: Any, scale: float) -> bool:
 def _record_check(entry: Logged) -> Check:
     """Compare the logged quantiles with those of the logged distribution at the logged draw."""
     values = entry.values
-    served = served_of([entry])
+    served = served_of([entry], base_of([entry]))
     if values["probability"] is not None:
         found = float(served.event_probability()[0])
         is_same = _is_close(values["probability"], found, 1.0)

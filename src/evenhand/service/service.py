@@ -428,16 +428,14 @@ class Service:
         many rows takes hardly longer than of one. Writing the log goes on meanwhile.
         """
         if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
-            return self._forecasts(asked)
+            return self._compute([asked])[0]
         found: list[dict[str, Any]] = self._computing.run(asked)
         return found
 
-    def _forecasts(self, asked: Sequence[_Asked]) -> list[dict[str, Any]]:
-        r = self._draws([one.person for one in asked])
-        return self._forecasting.values([one.row for one in asked], r)
-
     def _compute(self, waiting: Sequence[Sequence[_Asked]]) -> list[list[dict[str, Any]]]:
-        found = iter(self._forecasts([one for asked in waiting for one in asked]))
+        every = [one for asked in waiting for one in asked]
+        r = self._draws([one.person for one in every])
+        found = iter(self._forecasting.values([one.row for one in every], r))
         return [list(islice(found, len(asked))) for asked in waiting]
 
     def _logged(
