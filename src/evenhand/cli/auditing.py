@@ -119,7 +119,7 @@ def audit(
     asked: dict[str, Any] = {
         "search": audits.Search(tolerance=tolerance, confidence=confidence),
         "random_state": seed,
-        "about": described("--about", about),
+        "about": described(about or []),
     }
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     folder = Path(forecast) if Path(forecast).exists() else None

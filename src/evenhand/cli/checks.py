@@ -67,16 +67,16 @@ def listed_names(option: str, listed: str | None) -> list[str]:
     return names
 
 
-def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
-    """Return the texts of a repeatable option KEY=VALUE by key, in the order given."""
+def described(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the texts of --about KEY=VALUE by key, in the order given."""
     found: dict[str, str] = {}
-    example = f"write {option} 'unit=mg per week'"
-    for pair in pairs or ():
+    for pair in pairs:
         key, _, value = (part.strip() for part in pair.partition("="))
         if not key or not value:
-            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
+            example = "write --about 'unit=mg per week'"
+            raise bad_input("about", "have the form KEY=VALUE", short(pair), example)
         if key in found:
-            raise InputError(f"{option} repeats the key {key!r}; give each key once")
+            raise InputError(f"--about repeats the key {key!r}; give each key once")
         found[key] = value
     return found
 

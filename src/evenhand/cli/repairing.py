@@ -289,18 +289,17 @@ def _save(proven: Proven, read: Read, folder: Path, as_json: bool, seed: int) ->
         "command": command_line(),
     }
     record = proven.record | source
-    # an error in the audit must not lose the model
-    store.write_model(packed, folder, record)
-    page, last = _report(proven, read, packed.sha256, seed)
-    if page is not None:
+    page = None
+    try:
+        page, last = _report(proven, read, packed.sha256, seed)
+    finally:  # an error in the audit must not lose the model
         store.write_model(packed, folder, record, page)
-    out = folder
-    show_result(record | {"out": str(out), "seed": seed}, proven.text, as_json)
+    show_result(record | {"out": str(folder), "seed": seed}, proven.text, as_json)
     certified = f"certified on {count(record['n_certifying'], 'person', 'people')}"
-    inform(f"{certified} with seed {seed}; model and certificate.json written to {out}")
-    inform(last if page is None else f"{last} {out / store.REPORT}")
+    inform(f"{certified} with seed {seed}; model and certificate.json written to {folder}")
+    inform(last if page is None else f"{last} {folder / store.REPORT}")
     key = "" if record["outcome"] == "binary" else " --id ID --key-file KEY"
-    inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(out))}{key} --out FILE")
+    inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(folder))}{key} --out FILE")
 
 
 def _report(proven: Proven, read: Read, sha256: str, seed: int) -> tuple[bytes | None, str]:

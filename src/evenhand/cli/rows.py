@@ -305,14 +305,13 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     source, subject, rows = request.table.name, request.given.subject, request.rows
     data = typed_table(request.table, subject.schema, rows.id, rows.person)
     event, entered = request.times.event, request.times.entered
-    place = f"{source}: column {rows.target!r}"
     notes: list[audits.Note] = []
+    if event is None:
+        data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
+    place = f"{source}: column {rows.target!r}"
     # a time that is missing must not be left out: `Outcomes` names the reason
     if event is not None:
         y = tables.numbers(tables.column_of(data, rows.target, source), place)
-    else:
-        data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
-        place = f"{source}: column {rows.target!r}"
     kind = subject.outcome_kind_in(data, source)
     if event is None:
         subject.check_outcomes(y, data, target=rows.target, source=source)
@@ -350,8 +349,7 @@ def _memberships(
 
     option = "--group-probabilities"
     listed = request.grouping.group_probabilities
-    parts = {request.rows.target: "target"}
-    names = chosen_columns(option, listed, parts, list(data.columns), source)
+    names = chosen_columns(option, listed, request.outcome, list(data.columns), source)
     found = []
     for name in names:
         shares = tables.number_column(data, name, source=source)
