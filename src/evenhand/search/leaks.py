@@ -127,12 +127,8 @@ class Ranges:
     @classmethod
     def of(cls, values: Floats) -> Ranges:
         """Sort the values."""
-        order = np.argsort(values, kind="stable")
-        rising = values[order]
-        return cls(
-            order,
-            np.concatenate(([0], np.flatnonzero(rising[1:] != rising[:-1]) + 1, [values.size])),
-        )
+        counts = np.unique(values, return_counts=True)[1]
+        return cls(np.argsort(values, kind="stable"), np.append(0, np.cumsum(counts)))
 
     def apart(self, mask: Mask) -> int:
         """Return the smallest number of rows on which a group differs from a range of values.

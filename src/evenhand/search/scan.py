@@ -82,15 +82,15 @@ class Masks:
         """Names of the masks, such as `age <= 50`."""
         return [group.name for group in self.groups]
 
-    def rows(self, mask: int) -> Mask:
-        """Return the rows of a mask, shape (n,)."""
-        found: Mask = self.columns[:, self.column[mask]] ^ self.complement[mask]
-        return found
+    def rows(self, first: int, second: int) -> Mask:
+        """Return the rows of two masks, or of the second one if the first is `ALL_ROWS`; (n,)."""
+        found: Mask = self.columns[:, self.column[second]] ^ self.complement[second]
+        return found if first == ALL_ROWS else found & self.rows(ALL_ROWS, first)
 
     def sizes(self) -> Ints:
         """Return the number of rows of each mask."""
-        counts = np.array([np.count_nonzero(column) for column in self.columns.T])[self.column]
-        return np.where(self.complement, self.columns.shape[0] - counts, counts)
+        counts: Ints = self.columns.sum(axis=0)[self.column]
+        return np.where(self.complement, len(self.columns) - counts, counts)
 
     def keep(self, wanted: Mask) -> Masks:
         """Return some of the masks, with the columns that they need."""
@@ -417,16 +417,13 @@ def _one_draw_below(
     dtype: type[np.floating[Any]] = np.float32 if weights is None and n < 2**24 else np.float64
     below = np.zeros((BINS, left.size, right.size), dtype=dtype)
     whole = left.size == right.size == columns.shape[1]
-    for k in range(BINS):
-        if k:
-            below[k] = below[k - 1]
-        begin = ends[k - 1] if k else 0
-        for start in range(begin, ends[k], BLOCK_ROWS):
-            chosen = order[start : min(start + BLOCK_ROWS, ends[k])]
-            rows = columns[chosen].astype(dtype)
+    # no PIT of the last bin lies at or below an edge
+    for total, chosen in zip(below, np.split(order, ends)[:BINS], strict=True):
+        for part in row_blocks(chosen.size, BLOCK_ROWS):
+            rows = columns[chosen[part]].astype(dtype)
             a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
-            below[k] += (a.T if weights is None else a.T * weights[chosen]) @ b
-    return below
+            total += (a.T if weights is None else a.T * weights[chosen[part]]) @ b
+    return np.cumsum(below, axis=0)
 
 
 def _many_draws_below(pits: Cells, columns: Mask, left: Ints, right: Ints) -> Floats:
@@ -674,11 +671,11 @@ class Scanned:
     def places(self) -> dict[str, int]:
         """Position in `sums` of the rows of each named group that is listed, by its name."""
         masks = self.masks
-        at = {int(self.second[i]): int(i) for i in np.flatnonzero(self.first == ALL_ROWS)}
-        groups = {group: at[g] for g, group in enumerate(masks.groups) if g in at}
-        named = {masks.groups[g]: at[g] for g in at if masks.feature[g] >= masks.n_unnamed}
-        named |= {given: groups[same] for given, same in masks.same_rows.items() if same in groups}
-        return {group.name: place for group, place in named.items()}
+        singles = np.flatnonzero(self.first == ALL_ROWS).tolist()
+        places = {masks.groups[self.second[i]]: i for i in singles}
+        named = [masks.groups[g] for g in np.flatnonzero(masks.feature >= masks.n_unnamed)]
+        listed_as = dict(zip(named, named, strict=True)) | masks.same_rows
+        return {one.name: places[same] for one, same in listed_as.items() if same in places}
 
     def name(self, place: int) -> str:
         """Return the name of a group."""
@@ -691,7 +688,7 @@ class Scanned:
 
     def rows(self, place: int) -> Mask:
         """Return the rows of a group, shape (n,)."""
-        return _members(self.masks, int(self.first[place]), int(self.second[place]))
+        return self.masks.rows(int(self.first[place]), int(self.second[place]))
 
     def least(
         self, most: int, level: float = np.inf
@@ -761,16 +758,10 @@ def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int
     sums = rows.summed(
         dict(zip(rows.values, found.sums, strict=True)),
         error,
-        lambda i: _members(kept, int(first[i]), int(second[i])),
+        lambda i: kept.rows(int(first[i]), int(second[i])),
         slack=1 / (2 * BINS),
     )
     return Scanned(kept, first, second, sums, few, np.full(len(sums), np.nan))
-
-
-def _members(masks: Masks, first: int, second: int) -> Mask:
-    """Return the rows of a group of one or two masks, shape (n,)."""
-    rows = masks.rows(second)
-    return rows if first == ALL_ROWS else rows & masks.rows(first)
 
 
 # --- number of rows with which a test detects an error
