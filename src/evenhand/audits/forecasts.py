@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -38,6 +38,7 @@ from evenhand.scoring import (
     over_draws,
     spread,
 )
+from evenhand.search import Simulate, n_simulated
 from evenhand.tables import forecast_values, row_blocks, take_rows
 
 # --- cells of a block of rows
@@ -112,9 +113,6 @@ def taken(value: Any, rows: Ints) -> Any:
 
 
 # --- events, and the part off an atom
-
-Simulate = Callable[[np.random.Generator], Cells]
-"""Function of a random generator that returns PITs of the same rows under their forecasts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -586,10 +584,6 @@ SCORED_FORECASTS = 40_000
 """Draws for CRPS, spread and widths decrease to 4 per row with at least so many forecasts in all:
 beyond it the error of a mean is that of the sample of people."""
 
-SIMULATED_ROWS = 5000
-SIMULATED_PITS = 1 << 17
-"""Most rows, and most PITs, whose outcomes are simulated: those of `search.null_curve`."""
-
 BLOCK_ROWS = 20_000
 """Rows forecast at once, so that PITs dominate the memory; also the largest number of rows that
 scores are computed on."""
@@ -680,7 +674,7 @@ def _simulation(
     anew, see `cut_off`.
     """
     n = read.outcomes.n_samples
-    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
+    most = n_simulated(n, n_draws)
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
     forecast = _forecast_rows(model, X, rows, random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off

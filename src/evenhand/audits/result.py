@@ -587,14 +587,9 @@ class Audit(Result):
         return self._people((mass, "", mass) for mass in masses).drop(columns="group")
 
     def _people(self, groups: Iterable[tuple[str | float, str, float | None]]) -> pd.DataFrame:
-        parts = [
-            pd.DataFrame({"group": name, "mass": np.nan if mass is None else mass, "row": rows})
-            for key, name, mass in groups
-            for rows in [self.places.get(key)]
-            if rows is not None
-        ]
-        empty = pd.DataFrame({"group": [], "mass": [], "row": np.empty(0, np.intp)})
-        table = pd.concat(parts, ignore_index=True) if parts else empty
+        found = [(name, mass, self.places[key]) for key, name, mass in groups if key in self.places]
+        table = pd.DataFrame(found, columns=["group", "mass", "row"])
+        table = table.explode("row", ignore_index=True).astype({"mass": float, "row": np.intp})
         ids = [None if self.ids is None else str(self.ids[row]) for row in table["row"]]
         return table.assign(id=pd.Series(ids, dtype=object))
 

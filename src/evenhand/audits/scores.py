@@ -309,14 +309,12 @@ def membership(rows: RowCells, held: HeldOut) -> Iterator[Membership]:
     cells = rows.cells
     for group, shares in held.groups.probable() if not cells.unknown.any() else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
-        values = {coverage_name(level): covered(cells, level) for level in COVERED}
+        options = shares, rows.weight, held.options.confidence
+        for level in COVERED:
+            name, (low, high) = coverage_name(level), mean_bounds(covered(cells, level), *options)
+            row |= {f"{name}_least": max(low, 0.0), f"{name}_most": min(high, 1.0)}
         if rows.residual is not None:
-            values["bias"] = rows.residual
-        for key, one in values.items():
-            low, high = mean_bounds(one, shares, rows.weight, held.options.confidence)
-            is_share = key != "bias"
-            row[f"{key}_least"] = max(low, 0.0) if is_share else low
-            row[f"{key}_most"] = min(high, 1.0) if is_share else high
+            row["bias_least"], row["bias_most"] = mean_bounds(rows.residual, *options)
         yield Membership.of(row)
 
 

@@ -273,16 +273,14 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
     level = family.shares["everyone"] / (family.n_tests or 1)
     variance = _variance(rows) if rows.is_event else None
     yield Detectable(n=n, error=detectable_error(family.effective_share * n, level, variance))
-    kinds = (
-        ("groups", family.n_groups, (*rows.named, *rows.scan)),
-        ("by_forecast", family.n_by_forecast, rows.by_forecast),
-    )
-    for share, number, found in kinds:
+    kinds = ("groups", (*rows.named, *rows.scan)), ("by_forecast", rows.by_forecast)
+    for kind, found in kinds:
+        number, share = family.part(kind)
         groups = sorted((one for one in found if one.is_judged), key=lambda one: -one.n)
         if not groups or not number:
             continue
         # a level for each group; continuous outcomes have two tests of each
-        level = family.shares[share] / number / (1 if rows.is_event else 2)
+        level = share / number / (1 if rows.is_event else 2)
         middle, least = groups[(len(groups) - 1) // 2], groups[-1]
         for one in (middle, least) if middle is not least else (least,):
             chance = _predicted(one, _predicted(rows.everyone))

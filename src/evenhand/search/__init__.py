@@ -14,7 +14,14 @@ from evenhand.search.scan import (
     scan_rows,
     shift_of,
 )
-from evenhand.search.worst_groups import NullCurve, WorstGroupCurve, null_curve, worst_group_curve
+from evenhand.search.worst_groups import (
+    NullCurve,
+    Simulate,
+    WorstGroupCurve,
+    n_simulated,
+    null_curve,
+    worst_group_curve,
+)
 
 __all__ = [
     "FoundGroup",

@@ -519,6 +519,12 @@ MOST_ROWS = 5000
 MOST_PITS = 1 << 17
 """Largest number of rows, and of PITs, that are simulated: 2048 rows of 64 draws."""
 
+
+def n_simulated(n_samples: int, n_draws: int) -> int:
+    """Return how many of the rows are simulated."""
+    return min(n_samples, MOST_ROWS, max(MOST_PITS // n_draws, 1))
+
+
 MATCHING_ROWS = 400
 """Number of rows from which the mean pathwise error of a link with given draws is computed."""
 
@@ -620,7 +626,7 @@ def null_curve(
         raise bad_input("link", "be a link or None", repr(link), remedy)
     random = generator(random_state)
     m = pits.n_draws
-    n = min(pits.n_samples, MOST_ROWS, max(MOST_PITS // m, 1))
+    n = n_simulated(pits.n_samples, m)
     # the PIT at a single draw of a calibrated forecast is uniform, whatever the link
     if link is None and m > 1 and simulate is None:
         link = _matching_link(pits)
