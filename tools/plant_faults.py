@@ -551,8 +551,8 @@ FAULTS = (
     ),
     Fault(
         "links of counts tested on after a failure",
-        "if bound_at(alpha) > most:\n            break",
-        "if bound_at(alpha) > most:\n            continue",
+        "[*takewhile(lambda alpha: bound_at(alpha) <= most, ALPHAS)]",
+        "[alpha for alpha in ALPHAS if bound_at(alpha) <= most]",
         ("test_selection_kinds.py",),
     ),
     Fault(

@@ -30,7 +30,7 @@ from evenhand._validate import (
     outcomes_checked,
 )
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
-from evenhand.calibration import Cells, estimated_error, pathwise_errors
+from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
@@ -59,8 +59,8 @@ from evenhand.selection.result import (
     HeldOutScores,
     NotWorthItWarning,
     Selection,
+    comparison_line,
     group_without_draw,
-    mean_with_error,
 )
 from evenhand.selection.target import Target
 from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows, unreported
@@ -326,7 +326,7 @@ def fit_model(
     around = RandomizedRegressor.around(
         base, recalibrate=recalibrate, random_state=seed, **randomized
     )
-    return around, recalibrated
+    return around, recalibrated if alternative else None
 
 
 def select_around(
@@ -336,7 +336,6 @@ def select_around(
     rows: SplitRows,
     target: Target,
     family: Link,
-    alternative: bool,
     random: np.random.Generator,
 ) -> Selection:
     """Choose the link around a model, and compare its forecasts with those without a draw."""
@@ -355,21 +354,21 @@ def select_around(
     wider = costs.wider(link) if costs.has_width or not base.has_atoms else math.nan
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=link.alpha)
-    deterministic = _deterministic(model, base, recalibrated if alternative else None, X)
+    deterministic = _deterministic(model, base, recalibrated, X)
     lines = [
         held.line(name, one, cells if one is base else None) for name, one in deterministic.items()
     ]
     base_line = lines[1 if model.recalibrate else 0]
     draws = jittered(held.compared.size, COMPARED_DRAWS, random)
     served = base[held.compared].randomized(link.alpha, link, draws)
-    randomized_line = {
-        "forecaster": "randomized",
-        "log_score": base_line["log_score"] + price,
-        **mean_with_error(held.crps(served)),
-        "width": base_line["width"] * (1 + wider),
-        "average_error": estimated_error(chosen.cells),
-        "certified_group_error": chosen.certificate.group_error(target.group_mass),
-    }
+    randomized_line = comparison_line(
+        "randomized",
+        base_line["log_score"] + price,
+        held.crps(served),
+        base_line["width"] * (1 + wider),
+        chosen.cells,
+        chosen.certificate.group_error(target.group_mass),
+    )
     without = held.without_features(rows.outcomes.value[rows.learn], base)
     worthy = None
     # what the features are worth, if it is known
@@ -390,7 +389,7 @@ def select_around(
         limit=chosen.limit,
         price=price,
         wider=wider,
-        alternative=recalibrated if alternative else None,
+        alternative=recalibrated,
         plain=chosen.plain,
         search=partial(
             group_without_draw, wrapped.searched(), X, target, int(random.integers(2**31))
@@ -470,9 +469,7 @@ def _selection_of_randomized(
     grid = None if has_atoms else Rounding.grid(rows.outcomes.value)
     held = HeldOutScores(outcomes, grid, None, random)
     forecast = model.forecast(X, jittered(outcomes.n_samples, COMPARED_DRAWS, random))
-    randomized = held.line("randomized", forecast, cells) | {
-        "certified_group_error": proof.group_error(target.group_mass)
-    }
+    randomized = held.line("randomized", forecast, cells, proof.group_error(target.group_mass))
     lines = [*held.without_features(rows.outcomes.value[rows.learn], forecast), randomized]
     return Selection(
         model=model,
@@ -734,9 +731,7 @@ def randomize(
         # computed once for PITs, scores, widths and the price
         base = model.base_forecast(rows.certifying()[0])
         check_forecasts(base, outcomes)
-        selection = select_around(
-            model, base, recalibrated, rows, target, family, alternative, random
-        )
+        selection = select_around(model, base, recalibrated, rows, target, family, random)
     is_one = outcomes.person is not None
     proof = replace(selection.certificate, one_row_each=is_one, thinned=rows.thinned)
     selection = replace(selection, certificate=proof)

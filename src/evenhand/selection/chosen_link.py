@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -440,12 +441,8 @@ def _tested_link(
 
 def last_passed(bound_at: Callable[[float], float], most: float) -> float | None:
     """Test each of `ALPHAS` in order, and return the last one before the first failure."""
-    passed = None
-    for alpha in ALPHAS:
-        if bound_at(alpha) > most:
-            break
-        passed = alpha
-    return passed
+    passed = [*takewhile(lambda alpha: bound_at(alpha) <= most, ALPHAS)]
+    return passed[-1] if passed else None
 
 
 def _tested(link: Link) -> Link:
@@ -510,8 +507,7 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
     def error_at(rows: int, alpha: float) -> float:
         """Return the bound of this many people with the same quantiles."""
         n_gone = round(rows * n_lost / n)
-        levels = (np.arange(rows - n_gone) + 0.5) / (rows - n_gone)
-        alike = np.append(np.zeros(n_gone), np.quantile(known, levels))
+        alike = np.append(np.zeros(n_gone), np.quantile(known, nodes(rows - n_gone)))
         gone = np.arange(rows) < n_gone if n_lost else None
         proof = certify_link(alike, type(family)(alpha), lost=gone, confidence=target.confidence)
         return proof.group_error(mass)

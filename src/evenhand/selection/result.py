@@ -16,7 +16,7 @@ from evenhand.audits import Audit, censored_log_score
 from evenhand.calibration import Cells, estimated_error
 from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
-from evenhand.draws import RandomState, fresh
+from evenhand.draws import RandomState, fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.outcomes import Outcomes, Rounding
@@ -24,7 +24,7 @@ from evenhand.report import caveat, guarantee, selection_text
 from evenhand.scoring import crps, interval_width, log_score_on
 from evenhand.search import FoundGroup, GroupSearch
 from evenhand.selection.plans import planned_unions
-from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target
+from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target, mean_width
 
 # --- forecast that ignores every feature
 
@@ -123,13 +123,13 @@ def _thinned(outcomes: Floats) -> Floats:
     """Return the outcomes, or `MOST_KERNELS` of their quantiles if there are more."""
     if outcomes.size <= MOST_KERNELS:
         return outcomes
-    return np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
+    return np.asarray(np.quantile(outcomes, nodes(MOST_KERNELS)[0]))
 
 
 def _smoothed(outcomes: Floats, n: int) -> Forecast:
     """Return the same continuous distribution for n people."""
     n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
-    levels = (np.arange(n_levels) + 0.5) / n_levels
+    levels = nodes(n_levels)[0]
     smoothed = Quantiles(levels, Samples(_thinned(outcomes)).ppf(levels)[None, :])
     # shared by all people: a batch of its own for each would take hundreds of numbers per person
     return Forecast(LocationScale(smoothed, np.zeros(n)))
@@ -190,11 +190,11 @@ class HeldOutScores:
         outcomes = self.outcomes.take(rows)
         # positions in atoms are averaged over
         needs_ties = self.step is not None or outcomes.are_times
-        ties = fresh(outcomes.n_samples, random or self.random) if needs_ties else None
+        n = outcomes.n_samples
         cells = forecast.cells(
             outcomes,
             rounding=Rounding(None if forecast.has_atoms else self.step),
-            ties=np.full(outcomes.n_samples, 0.5) if ties is None else ties,
+            ties=fresh(n, random or self.random) if needs_ties else np.full(n, 0.5),
         )
         return cells if forecast.has_atoms else cells.at_points(~cells.unknown)
 
@@ -205,15 +205,16 @@ class HeldOutScores:
         return crps(part, self.y[self.compared])
 
     def line(
-        self, name: str, forecast: Forecast, cells: Floats | Cells | None = None
+        self, name: str, forecast: Forecast, cells: Cells | None = None, certified: float = np.nan
     ) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
-        return self._line(
+        return comparison_line(
             name,
-            log_scores(forecast, self.outcomes, self.grid),
+            float(log_scores(forecast, self.outcomes, self.grid).mean()),
             self.crps(forecast[self.compared]),
-            interval_width(forecast, LEVEL),
+            mean_width(forecast),
             self.cells(forecast) if cells is None else cells,
+            certified,
         )
 
     def without_features(self, learned: Floats, like: Forecast) -> list[dict[str, Any]]:
@@ -240,26 +241,29 @@ class HeldOutScores:
             some = np.flatnonzero(is_compared[rows])
             if some.size:
                 scores[rows[some]] = crps(forecast[some], y[some])
-        joined = Cells.joined(cells)
-        return [self._line(WITHOUT_FEATURES, losses, scores[self.compared], widths, joined)]
-
-    def _line(
-        self, name: str, losses: Floats, crps: Floats, widths: Floats, cells: Floats | Cells
-    ) -> dict[str, Any]:
-        return {
-            "forecaster": name,
-            "log_score": float(losses.mean()),
-            **mean_with_error(crps),
-            "width": float(widths.mean()),
-            "average_error": estimated_error(cells),
-            "certified_group_error": np.nan,
-        }
+        log_score, width = float(losses.mean()), float(widths.mean())
+        joined, found = Cells.joined(cells), scores[self.compared]
+        return [comparison_line(WITHOUT_FEATURES, log_score, found, width, joined)]
 
 
-def mean_with_error(crps: Floats) -> dict[str, float]:
-    """Return the mean of CRPS and its standard error, as columns of `Selection.comparison`."""
-    error = crps.std(ddof=1) / np.sqrt(crps.size)
-    return {"crps": float(crps.mean()), "crps_error": float(error)}
+def comparison_line(
+    name: str,
+    log_score: float,
+    crps: Floats,
+    width: float,
+    cells: Floats | Cells,
+    certified: float = np.nan,
+) -> dict[str, Any]:
+    """Return a row of `Selection.comparison`; `crps` is that of each compared person."""
+    return {
+        "forecaster": name,
+        "log_score": log_score,
+        "crps": float(crps.mean()),
+        "crps_error": float(crps.std(ddof=1) / np.sqrt(crps.size)),
+        "width": width,
+        "average_error": estimated_error(cells),
+        "certified_group_error": certified,
+    }
 
 
 # --- the learned group in which a deterministic model is off the most
