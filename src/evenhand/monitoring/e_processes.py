@@ -10,9 +10,10 @@ from functools import cache
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
+from msgspec import convert
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, Mask, typed, typed_fields
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.monitoring.rows import Rows, as_time
 
 # --- states: values that are declared as fields, as JSON values and back
@@ -52,27 +53,24 @@ def read(name: str, declared: Any, value: Any, now: Any = None) -> Any:
     if isinstance(now, Stored):
         now.restore(value)
         return now
-    origin, inner = get_origin(declared), get_args(declared)
-    rebuild = [one.from_dict for one in inner if hasattr(one, "from_dict")]
-    found: Any
-    if value is not None and rebuild:
-        found = rebuild[0](value)
-    elif origin is np.ndarray:
-        found = np.array(value, dtype=get_args(inner[1])[0])
-        if now is not None and found.shape != now.shape:
-            raise ValueError(f"{name} has the shape {found.shape}, not {now.shape}")
-    elif origin is dict:
+    if isinstance(now, dict) and now:
         # keys that are there already must be in the state
-        found = {key: read(key, inner[1], value[key], now.get(key)) for key in now or value}
-    elif origin is list:
-        found = [read(name, inner[0], one) for one in typed(name, value, list)]
-    elif np.datetime64 in inner:
-        found = None if value is None else as_time(name, value)
-    elif is_dataclass(declared):
-        found = declared(**typed_fields(declared, value))  # type: ignore[operator]
-    else:
-        found = typed(name, value, declared)
+        inner = get_args(declared)[1]
+        return {key: read(key, inner, value[key], one) for key, one in now.items()}
+    if value is None and now is None:
+        return None
+    rebuild = [one.from_dict for one in get_args(declared) if hasattr(one, "from_dict")]
+    found = rebuild[0](value) if rebuild else convert(value, declared, dec_hook=_decoded)
+    if isinstance(now, np.ndarray) and found.shape != now.shape:
+        raise ValueError(f"{name} has the shape {found.shape}, not {now.shape}")
     return found
+
+
+def _decoded(declared: Any, value: Any) -> Any:
+    """Return JSON values as an array or a time, the types that msgspec does not have."""
+    if declared is np.datetime64:
+        return as_time("time", value)
+    return np.array(value, dtype=get_args(get_args(declared)[1])[0])
 
 
 # --- e-processes
