@@ -358,6 +358,14 @@ class Certificate(Summarized):
         return None if self.mass is None else self.mass * self.ratio
 
     @property
+    def _horizon(self) -> float | None:
+        return None if self.follow_up is None else self.follow_up.horizon
+
+    @property
+    def _n_lost(self) -> int:
+        return 0 if self.follow_up is None else self.follow_up.n_lost
+
+    @property
     def _is_event(self) -> bool:
         """Whether outcomes are 0/1, so that bounds are those of the event."""
         return self.kind is OutcomeKind.BINARY
@@ -383,13 +391,12 @@ class Certificate(Summarized):
     @property
     def n_positive(self) -> int | None:
         """Number of people off the atom of a hurdle, without those who were lost; None if none."""
-        lost = 0 if self.follow_up is None else self.follow_up.n_lost
-        return None if self.off_atom is None else self.off_atom.n_people - lost
+        return None if self.off_atom is None else self.off_atom.n_people - self._n_lost
 
     @property
     def bounds_every_group(self) -> bool:
         """Whether every group can have a useful bound: for links, and from several draws each."""
-        if self.follow_up is not None and self.follow_up.horizon is None and self.follow_up.n_lost:
+        if self._n_lost and self._horizon is None:
             return False
         return not self._is_event and (self.link is not None or self.n_draws > 1)
 
@@ -497,8 +504,7 @@ class Certificate(Summarized):
         """Bounds under every link, if there is one and they are proven for the cells."""
         base = None if self.link is None else self.own.base
         # people may be beyond a horizon, which is known before the rows are seen
-        is_cut = self.follow_up is not None and self.follow_up.horizon is not None
-        if base is None or (is_cut and self.at is None):
+        if base is None or (self._horizon is not None and self.at is None):
             return None
         # cells are points but for people whose position is unknown
         if base.averaged.all() and not base.are_points:
@@ -611,14 +617,7 @@ class Certificate(Summarized):
 
         In rate points, between -1 and 1; both hold jointly.
         """
-        size = self._size(mass)
-        above, below = self._excess
-        return 1 - below.cvar(size), above.cvar(size) - 1
-
-    @cached_property
-    def _excess(self) -> tuple[SurvivalBand, SurvivalBand]:
-        excess, both = self._known_events("bias").excess(), (1 + self.confidence) / 2
-        return excess.band(2.0, both), excess.complement(2.0).band(2.0, both)
+        return self._known_events("bias").bias(self._size(mass), (1 + self.confidence) / 2)
 
     @cached_property
     def _event_bands(self) -> tuple[CDFBand, CDFBand]:
@@ -881,11 +880,15 @@ class Certificate(Summarized):
         Columns: `mass`, `below`, `event_rate_below`, `above`, `event_rate_above`, `bias_low` and
         `bias_high`; NaN where no threshold has that share of the people.
         """
-        events, p = self.events, np.empty(0)
-        if events is not None:
-            p = quantiles((events.low + events.high) / 2, events.count, MOST_PITS)
-        rows = []
-        for mass in [] if events is None else check_masses(masses).tolist():
+        columns = [
+            *("mass", "below", "event_rate_below", "above", "event_rate_above"),
+            *("bias_low", "bias_high"),
+        ]
+        if self.events is None:
+            return pd.DataFrame(columns=columns)
+        middle = (self.events.low + self.events.high) / 2
+        p, rows = quantiles(middle, self.events.count, MOST_PITS), []
+        for mass in check_masses(masses).tolist():
             # bounds hold for all thresholds, so they may be chosen on the same people: thresholds
             # below and above which about a share `mass` of the people lies
             below = next((t for t in THRESHOLDS if np.mean(p <= t) >= mass), np.nan)
@@ -893,10 +896,6 @@ class Certificate(Summarized):
             low = np.nan if np.isnan(below) else self.event_rate(below=below, mass=mass)
             high = np.nan if np.isnan(above) else self.event_rate(above=above, mass=mass)
             rows.append((mass, below, low, above, high, *self.bias(mass)))
-        columns = [
-            *("mass", "below", "event_rate_below", "above", "event_rate_above"),
-            *("bias_low", "bias_high"),
-        ]
         return pd.DataFrame(rows, columns=columns)
 
     @property
@@ -921,10 +920,9 @@ class Certificate(Summarized):
     @property
     def _words(self) -> dict[str, str]:
         """Values in texts."""
-        horizon = None if self.follow_up is None else self.follow_up.horizon
         return {
             "atom": "" if self.at is None else number_in_full(self.at),
-            "horizon": "" if horizon is None else number_in_full(horizon),
+            "horizon": "" if self._horizon is None else number_in_full(self._horizon),
             "ratio": f"{self.ratio:g}",
         }
 
@@ -958,7 +956,7 @@ def assumption_keys(proof: Certificate) -> list[str]:
             "ties": proof.at is not None or (proof.has_cells and not proof.is_rounded),
             "own draws": not proof.has_draws,
             "counted": own is not None and own.levels is not None,
-            "horizon": follow_up is not None and follow_up.horizon is not None,
+            "horizon": proof._horizon is not None,
             "entry": follow_up is not None and follow_up.has_entry,
             "design": proof.thinned is not None,
             "ratio": proof.ratio > 1,
@@ -968,7 +966,7 @@ def assumption_keys(proof: Certificate) -> list[str]:
 
 def limit_keys(proof: Certificate) -> list[str]:
     """Return the keys of `NOT_COVERED` that apply."""
-    follow_up, is_followed = proof.follow_up, proof.follow_up is not None
+    is_followed = proof.follow_up is not None
     of_groups = proof.is_randomized and (
         proof.at is not None or not is_followed or proof.bounds_every_group
     )
@@ -985,7 +983,7 @@ def limit_keys(proof: Certificate) -> list[str]:
             "by horizon": proof.at is not None and is_followed,
             "discrete": is_continuous and not is_followed,
             "mean probabilities": proof.kind is OutcomeKind.COUNT and proof.is_randomized,
-            "beyond horizon": follow_up is not None and follow_up.horizon is not None,
+            "beyond horizon": proof._horizon is not None,
             "shares of rows": proof.one_row_each,
             "chosen overall": is_chosen and proof.at is not None,
             "chosen named": is_chosen and proof.at is None and has_groups,
@@ -1002,10 +1000,9 @@ Answer = tuple[str, bool, str]
 
 def question_keys(proof: Certificate) -> list[Answer]:
     """Return the questions about a forecaster, whether they are answered, and why."""
-    follow_up = proof.follow_up
-    one, each = ("one PIT", "one PIT each") if follow_up is None else ("lost on average",) * 2
-    has_lost = follow_up is not None and follow_up.n_lost > 0
-    worst = "; worst" if has_lost else ""
+    is_followed = proof.follow_up is not None
+    one, each = ("lost on average",) * 2 if is_followed else ("one PIT", "one PIT each")
+    worst = "; worst" if proof._n_lost else ""
     average: list[Answer] = [("average", True, one), ("named", True, each)]
     events: list[Answer] = [
         ("low forecasts", True, "event rate" + worst),
@@ -1021,9 +1018,9 @@ def question_keys(proof: Certificate) -> list[Answer]:
     elif not proof.is_randomized:
         # with one forecast per person the floor is that of the lowest outcomes, as for counts:
         # times are compared up to the horizon only
-        is_point = proof.kind is not OutcomeKind.COUNT and (follow_up is None or proof.at)
+        is_point = proof.kind is not OutcomeKind.COUNT and (not is_followed or proof.at)
         error, coverage = "one forecast" if is_point else "one forecast of counts", "floor"
-    if follow_up is not None and has_lost and follow_up.horizon is None:
+    if proof._n_lost and proof._horizon is None:
         error, coverage = "no horizon", "no horizon" if is_answered else coverage
         is_answered = False
     every: list[Answer] = [
@@ -1033,7 +1030,7 @@ def question_keys(proof: Certificate) -> list[Answer]:
     ]
     if proof.at is None:
         return [*average, *every]
-    whether, among = ("whether", "among") if follow_up is None else ("whether by", "among by")
+    whether, among = ("whether by", "among by") if is_followed else ("whether", "among")
     return [
         *average,
         *((f"{whether}: {question}", known, why) for question, known, why in events),

@@ -624,10 +624,15 @@ class EventPart(OneLine):
         """Number of people of whom it is not known whether the event happened."""
         return int((self.possible & ~self.event).sum())
 
-    def excess(self) -> Values:
-        """Return `1 + Y - p` of each person, 0 to 2."""
-        # twice the mean PIT over the cell: linear in the profile (method: 12)
-        return Values(1 + self.event - self.high, 1 + self.possible - self.low, self.count)
+    def bias(self, mass: float, confidence: float, seed: int | None = None) -> tuple[float, float]:
+        """Return bounds for the mean of `Y - p` in every group; each holds with `confidence`."""
+        # `1 + Y - p` is twice the mean PIT over the cell: linear in the profile (method: 12)
+        above = Values(1 + self.event - self.high, 1 + self.possible - self.low, self.count)
+        low, high = (
+            excess.worst_mean(mass, 2.0, confidence, seed)
+            for excess in (above.complement(2.0), above)
+        )
+        return 1 - low, high - 1
 
     def band(self, confidence: float, *, of_events: bool) -> CDFBand:
         """Return an upper band for `P(p <= t, Y = 1)`, or for `P(1 - p <= t, Y = 0)`."""

@@ -184,10 +184,8 @@ class Unions(OneLine):
                 row["coverage_80_low"] = 1 - self._most(missed, part.n_intervals, tail)
                 row["coverage_80_high"] = self._most(missed.complement(), part.n_intervals, tail)
             if self.events:
-                excess = self.events[cell].excess()
-                mirrored = excess.complement(2.0)
-                row["bias_low"] = 1 - mirrored.worst_mean(1.0, 2.0, 1 - tail, self.seed)
-                row["bias_high"] = excess.worst_mean(1.0, 2.0, 1 - tail, self.seed) - 1
+                ends = self.events[cell].bias(1.0, 1 - tail, self.seed)
+                row["bias_low"], row["bias_high"] = ends
             rows.append(row)
         return pd.DataFrame(rows)
 
