@@ -419,7 +419,7 @@ class LatticeBounds:
         """Return pathwise errors, and distances between the two positions of a person."""
         blocks = row_blocks(self.cells.n_samples, BLOCK_ROWS)
         found = [self._errors(link, rows) for rows in blocks]
-        errors, shifts = (np.concatenate(each) for each in zip(*found, strict=True))
+        errors, shifts = np.concatenate(found, axis=-1)
         return Values.known(errors), Values.known(shifts)
 
     def _errors(self, link: Link, rows: slice) -> tuple[Floats, Floats]:

@@ -80,7 +80,7 @@ def disjoint_cells(groups: Groups) -> NamedCells | None:
         np.array(codes).T, axis=0, return_inverse=True, return_counts=True
     )
     given = [mask for group, mask in groups.pairs() if group.column is None]
-    overlap = len(given) > 1 and bool((np.sum(given, axis=0) > 1).any())
+    overlap = bool((np.sum(given, axis=0) > 1).any())
     if len(combos) > MOST_CELLS:
         return NamedCells(tuple(columns), (), place.reshape(-1), len(combos), overlap)
     merged = _merged(combos, counts)

@@ -376,15 +376,12 @@ def kept_envelope(envelope: Envelope) -> list[Statement]:
     >>> [statement.directions for statement in found]
     [('higher',), ('lower',)]
     """
-    sides: tuple[tuple[Direction, tuple[tuple[float, float], ...]], ...] = (
-        ("higher", envelope.high),
-        ("lower", envelope.low),
-    )
-    return [_within(side, np.array(bounds)) for side, bounds in sides if bounds]
+    sides = _within("higher", envelope.high), _within("lower", envelope.low)
+    return [side for side in sides if side.directions]
 
 
-def _within(side: Direction, bounds: Floats) -> Statement:
-    tails, bound = bounds.T
+def _within(side: Direction, bounds: tuple[tuple[float, float], ...]) -> Statement:
+    tails, bound = np.array(bounds).reshape(-1, 2).T
 
     def values(rows: Rows) -> Floats:
         assert rows.base is not None  # the promise beside the envelope needs them

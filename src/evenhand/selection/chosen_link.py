@@ -126,10 +126,10 @@ class Wrapped(NamedTuple):
         forecast = self.base.randomized(link.alpha, link, draws)
         return forecast.cells(self.outcomes, rounding=self.rounding, ties=self.ties)
 
-    def searched(self) -> Floats | Cells:
-        """Return the PITs of all people in which groups are searched."""
+    def searched(self) -> Cells:
+        """Return the cells of all people in which groups are searched."""
         if self.at is None:
-            return self.cells.drawn[:, 0] if self.cells.are_points else self.cells
+            return self.cells
         return self.base.cells(self.outcomes, rounding=self.rounding, ties=self.ties)
 
 
@@ -186,14 +186,10 @@ class Costs:
             some = wrapped.part[np.sort(random.permutation(len(wrapped.part))[:WIDTH_PEOPLE])]
             self._part = some, jittered(some.n_samples, WIDTH_DRAWS, random)
 
-    @property
-    def pit(self) -> Floats:
-        """PITs of the people of the part whose outcome is known, shape (k,)."""
-        return np.asarray(self.wrapped.cells.drawn[self.known, 0])
-
-    def randomized_pit(self, link: Link) -> Floats:
-        """Return their PITs under the randomized forecasts, shape (k, m)."""
-        return link.ppf(self.pit[:, None], self.draws)
+    def randomized(self, link: Link) -> Cells:
+        """Return the cells of people whose outcome is known, under the randomized forecasts."""
+        known = self.wrapped.cells.take(self.known)
+        return known.served(link, self.draws)
 
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
@@ -252,8 +248,8 @@ class ChosenLink:
         Costs of links.
     limit : float
         Minimum price of any forecaster with the same mean pathwise error; NaN if it is not known.
-    cells : Floats or Cells
-        PITs of the randomized forecasts.
+    cells : Cells
+        Cells of the randomized forecasts.
     error_at : callable
         Certified group error of another link.
     plain : tuple of PlainInterval and float, or None
@@ -265,7 +261,7 @@ class ChosenLink:
     certificate: Certificate
     costs: Costs
     limit: float
-    cells: Floats | Cells
+    cells: Cells
     error_at: Callable[[Link], float]
     plain: tuple[PlainInterval, float] | None
 
@@ -292,7 +288,7 @@ def choose_link(
         proof = _simultaneous(wrapped, costs, family, target, share)
     link = proof.link
     assert link is not None
-    cells: Floats | Cells = costs.randomized_pit(link)
+    cells = costs.randomized(link)
     certificate = proof
     if wrapped.at is not None:
         draws = jittered(wrapped.outcomes.n_samples, costs.draws.shape[1], random)

@@ -251,7 +251,7 @@ def comparison_line(
     log_score: float,
     crps: Floats,
     width: float,
-    cells: Floats | Cells,
+    cells: Cells,
     certified: float = np.nan,
 ) -> dict[str, Any]:
     """Return a row of `Selection.comparison`; `crps` is that of each compared person."""
@@ -275,14 +275,14 @@ SEARCH_ROWS = 10_000
 """Most rows of a search."""
 
 
-def group_without_draw(pit: Floats | Cells, X: Any, target: Target, seed: int) -> FoundGroup | None:
+def group_without_draw(pit: Cells, X: Any, target: Target, seed: int) -> FoundGroup | None:
     """Return the learned group with the largest error; None with too few rows or unusable features.
 
     Parameters
     ----------
-    pit : Cells or ndarray of shape (n,)
-        PITs of the deterministic model on rows that it has not seen; with cells for outcomes with
-        atoms, over whose positions the search averages.
+    pit : Cells
+        Cells of the deterministic model on rows that it has not seen; of outcomes with atoms the
+        search averages over their positions.
     X : table or array of n rows
         Features.
     target : Target
