@@ -52,38 +52,16 @@ from parts_examples import (
 
 GROUPS = ["sex", "region", "age", "score", "since", "owner", "rooms"]
 BIN = 1 / (2 * BINS)
-SLACK = 1 / 16384
-SMALL_BLOCK = 130
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Read blocks of few rows, so that a small table has many."""
-    monkeypatch.setitem(Parts.blocks.__kwdefaults__, "size", SMALL_BLOCK)
+    monkeypatch.setitem(Parts.blocks.__kwdefaults__, "size", 130)
 
 
 def pits(table):
     return np.asarray(ndtr((table["y"] - table["mean"]) / table["std"]))
-
-
-def same(one, other):
-    """Tell whether two results are equal, field by field."""
-    if isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-        return True
-    if isinstance(one, np.ndarray):
-        return bool(one.dtype == other.dtype and np.array_equal(one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if hasattr(one, "__dataclass_fields__"):
-        return all(
-            same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
-        )
-    return bool(one == other)
-
-
-def pieces_of(table, cuts):
-    return [table[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(table)), strict=True)]
 
 
 @settings(max_examples=10)
@@ -92,11 +70,13 @@ def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(c
     table = awkward(400, seed)
     for name in table.columns.drop("name"):
         part = Partition.learn(table[name], name, source="t", seen=Seen.of(table[name]))
-        found = [part.masks(piece[name]) for piece in pieces_of(table, cuts)]
+        ends = itertools.pairwise([0, *cuts, len(table)])
+        found = [part.masks(table[name][start:stop]) for start, stop in ends]
         expected = group_columns(table, [name], source="t")
-        joined = {group: np.concatenate([one[group] for one in found]) for group in found[0]}
-        assert same(joined, expected)
-        assert sum(mask.sum() for mask in joined.values()) == len(table)
+        assert list(found[0]) == list(expected)
+        for group, mask in expected.items():
+            np.testing.assert_array_equal(np.concatenate([one[group] for one in found]), mask)
+        assert sum(mask.sum() for mask in expected.values()) == len(table)
 
 
 def awkward(n, seed):
@@ -251,48 +231,16 @@ def compare(found, plan, table, pits, residual, base=None):
     for measure in ("80% coverage", "90% coverage"):
         assert found.score(measure) == pytest.approx(expected.score(measure), abs=1e-12)
     assert abs(found.score("average error") - calibration_error(pits)) <= BIN
-    compare_proofs(found, pits, masks, base)
-
-
-def compare_proofs(found, pits, masks, base):
-    """What is proven of counts is at least what is proven of PITs, and hardly more."""
-    proof = certify_pit(pits, groups=masks, base=base, random_state=0)
+    # bounds of counts are those of PITs or a little wider (test_counts.py)
+    proof, ours = certify_pit(pits, groups=masks, base=base, random_state=0), found.certificate
+    assert (ours.link, ours.bound) == (proof.link, proof.bound)
     if base is not None or not pits.is_randomized:
         plain = [one for mass in (0.1, 0.2, 0.5, 1.0) for one in proof.plain_intervals(mass)]
-        floors = [one.floor for one in plain]
         # the ends of the intervals are edges of the bins
-        assert list(found.plain_intervals["floor"]) == floors
-        assert found.plain_intervals["width"].notna().all()
-    assert (found.certificate.link, found.certificate.bound) == (proof.link, proof.bound)
-    if base is not None:
-        # at every level; that of the parts from 6400 bins
-        for mass in (0.1, 0.2, 0.5, 1.0):
-            slack = found.certificate.group_error(mass) - proof.group_error(mass)
-            assert -1e-9 <= slack <= 0.002
-            for level in (0.5, 0.8):
-                ours, theirs = found.certificate.coverage(level, mass), proof.coverage(level, mass)
-                assert ours == pytest.approx(theirs, abs=0.005)
-        assert found.certificate.average_error() == found.certificate.group_error(1.0)
-        return
-    # of several draws one is chosen for each person anew, on which the bounds of great masses hang
-    for mass in (0.1, 0.2, 0.5, 1.0) if pits.n_draws == 1 else (0.1, 0.2):
-        true, bound = proof.group_error(mass), found.certificate.group_error(mass)
-        assert (
-            true - 1e-12
-            <= bound
-            <= true + max(SLACK, (1 / BINS + (1 - mass) * SLACK) / mass) + 1e-12
-        )
-        assert found.certificate.coverage(0.8, mass) == pytest.approx(
-            proof.coverage(0.8, mass), abs=1e-12
-        )
-    if pits.n_draws == 1:
-        true, bound = proof.average_error(), found.certificate.average_error()
-        assert true - 1e-12 <= bound <= true + 1 / BINS + 1e-12
-        ours, theirs = found.certificate.named_table(), proof.named_table()
-        assert ours["group"].tolist() == theirs["group"].tolist()
-        assert np.abs(ours["error"] - theirs["error"]).max() <= BIN
-        assert (ours["high"] >= theirs["high"] - 1e-12).all()
-        assert (ours["high"] <= theirs["high"] + 1 / BINS + 1e-12).all()
+        assert list(found.plain_intervals["floor"]) == [one.floor for one in plain]
+    for mass in (0.1, 0.2):
+        assert -1e-9 <= ours.group_error(mass) - proof.group_error(mass) <= 1.4 / BINS / mass
+        assert ours.coverage(0.8, mass) == pytest.approx(proof.coverage(0.8, mass), abs=0.005)
 
 
 @pytest.fixture(scope="module")
@@ -489,8 +437,10 @@ def assert_same_rows(found, expected):
     pd.testing.assert_frame_equal(found.groups[columns], expected.groups[columns], check_exact=True)
     # residuals are added up from the bias of the rows that were chosen
     np.testing.assert_allclose(found.groups["bias"], expected.groups["bias"], rtol=0, atol=1e-13)
-    assert same(found.calibration, expected.calibration)
-    assert same(found.histogram, expected.histogram)
+    for name in ("calibration", "histogram"):
+        pd.testing.assert_frame_equal(
+            getattr(found, name), getattr(expected, name), check_exact=True
+        )
     assert found.certificate.group_error(0.2) == expected.certificate.group_error(0.2)
 
 
