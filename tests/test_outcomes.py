@@ -1,8 +1,5 @@
 """Recording of outcomes: what is checked, logged once, corrected and refused."""
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge
@@ -11,7 +8,7 @@ from complaints import refused
 from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
-from evenhand.service import Recorded, open_log, record_outcome, record_outcomes, verify
+from evenhand.service import Recorded, open_log, record_outcome, record_outcomes
 from evenhand.service.log import person_subject
 from evenhand.service.outcomes import check_outcome
 from served_examples import LogInMemory, example, open_context, serve
@@ -143,18 +140,6 @@ def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path):
     rule = "y must be 0 or above, the bound of the forecast, got -3"
     refused(f"^{rule}$", service.record_outcome, served.id, -3.0)
     assert service.record_outcome(served.id, 0.0).values["y"] == 0.0
-
-
-def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path):
-    log = open_log(tmp_path / "log.sqlite")
-    open_context(log)
-    serve(log, replace(example("normal"), X=example("normal").X[:2], y=example("normal").y[:2]))
-    with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(lambda _: record_outcome(log, "f0", 1.5).number, range(32)))
-    assert len(set(done)) == 1
-    assert [one.id for one in log.entries(kind="outcome")] == ["f0"]
-    verify(log)
-    log.close()
 
 
 def test_a_table_counts_what_is_new_corrected_and_repeated(log):

@@ -13,8 +13,7 @@ from scipy.special import ndtr, ndtri
 from complaints import refused
 from evenhand import Forecast, audit, plan
 from evenhand.audits import Search
-from evenhand.calibration import CDFBands
-from evenhand.certificates import LinkBounds, certify_link
+from evenhand.certificates import certify_link
 from evenhand.cli.repairing import plan as plan_command
 from evenhand.draws import nodes
 from evenhand.links import Entropic, make_link
@@ -52,15 +51,6 @@ def test_what_the_smallest_alpha_does_not_certify_is_refused(monkeypatch):
     limit = Entropic(LEAST_ALPHA).group_error(0.2)
     for error in (0.9 * limit, limit + 1e-9):
         refused("the smallest alpha of the search", plan, error, rows=[100])
-
-
-@pytest.mark.parametrize("n", [1, 2, 177])
-def test_bounds_of_plans_are_those_of_evenly_spread_pits(n):
-    link = Entropic(0.1)
-    found, given = LinkBounds(CDFBands.of_uniform(n, 0.95)), certify_link(evenly_spread(n), link)
-    for mass in (0.1, 0.5, 1.0):
-        assert found.group_error(link, mass) == pytest.approx(given.group_error(mass), abs=1e-12)
-    assert found.coverage(link, 0.8, 0.2) == pytest.approx(given.coverage(0.8, 0.2), abs=1e-12)
 
 
 ROWS = (150, 800)

@@ -2,9 +2,7 @@
 
 import dataclasses
 import html
-import importlib
 import json
-import pkgutil
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -14,7 +12,6 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-import evenhand
 from complaints import refused
 from evenhand import (
     Forecast,
@@ -184,28 +181,3 @@ def test_the_command_refuses_a_description_before_it_reads_the_table(
     forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     complaint = evenhand("audit", tmp_path / "none.csv", *forecasts, *given).complaint()
     assert message in complaint
-
-
-def test_no_public_dataclass_compares_arrays():
-    arrays = (
-        "Floats",
-        "NDArray",
-        "DataFrame",
-        "Series",
-        "Mask",
-        "Ints",
-        "PITCounts",
-        "Distribution",
-        "Evidence",
-    )
-    for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
-        if module.name.rpartition(".")[2].startswith("_"):
-            continue
-        loaded = importlib.import_module(module.name)
-        for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):
-            if isinstance(public, type) and dataclasses.is_dataclass(public):
-                kinds = " ".join(
-                    str(field.type) for field in dataclasses.fields(public) if field.compare
-                )
-                holds_arrays = any(kind in kinds for kind in arrays)
-                assert not (holds_arrays and public.__dataclass_params__.eq), public

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import key_file
-from evenhand import ForecastColumns, load, save
+from evenhand import load, save
 from evenhand.audits import Search
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ModelSubject, audit_parts
@@ -152,18 +152,3 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(place, evenhand, 
     assert (tmp_path / "file").read_text() == "kept\n"
     told = evenhand(*predict_args(place, place / "parts", tmp_path / "file" / "out")).complaint()
     assert "file is a file; name another folder" in told
-
-
-@pytest.mark.parametrize("out", ["out", "out.parquet"])
-def test_an_interruption_leaves_nothing_behind(place, evenhand, tmp_path, out, monkeypatch):
-    forecast = ForecastColumns.of
-
-    def interrupted(self, table, source, start=0):
-        if source == "part-2.parquet":
-            raise KeyboardInterrupt
-        return forecast(self, table, source, start)
-
-    monkeypatch.setattr(ForecastColumns, "of", interrupted)
-    ended = evenhand(*predict_args(place, place / "parts", tmp_path / out))
-    assert (ended.code, ended.err) == (130, "error: interrupted\n")
-    assert list(tmp_path.iterdir()) == []

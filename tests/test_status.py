@@ -1,6 +1,5 @@
 """Status of audits, their short text, names of groups and the next steps."""
 
-import json
 import re
 import shlex
 from copy import deepcopy
@@ -11,18 +10,15 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-import typer.main
 
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
-from evenhand import audit_pit
-from evenhand.audits import Search, detectable_error, parse_condition, with_conditions
+from evenhand.audits import detectable_error
 from evenhand.audits.verdict import decided, status_of
-from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
 from evenhand.report.charts import Row
 from evenhand.report.slots import Slots, name_of
 from evenhand.report.tables import result
-from evenhand.results import AuditRows, Condition, Finding, Verdict
+from evenhand.results import Condition, Finding, Verdict
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
 
@@ -33,9 +29,6 @@ EVERY = ("full_randomized", "nothing", "unknown_full", *KINDS)
 def audit_of(name):
     """Return an audit of `EVERY`, made when a test first needs it."""
     return judged(AUDITS[name]()) if name in AUDITS else audit_of_kind(name, 2).rows
-
-
-COMMANDS = vars(typer.main.get_command(app))["commands"]
 
 
 def judged(values):
@@ -203,22 +196,6 @@ def test_conditions_do_not_change_the_verdict():
             line = f"`--fail-if problem`: {'met' if is_true else 'not met'}."
             for text in (audit_text(rows), audit_text(rows, full=True), audit_markdown(rows)):
                 assert line in text
-
-
-def test_conditions_of_a_gate_read_the_status():
-    random = np.random.default_rng(0)
-    found = audit_pit(
-        random.random(400) ** 2, search=Search(masses=[1.0], n_simulations=2), random_state=0
-    )
-    texts = ("problem", "too-few-rows", "not-proven", "groups_beyond_tolerance > 0")
-    given = with_conditions(found, map(parse_condition, texts))
-    assert [one.is_true for one in given.conditions] == [True, False, True, True]
-    assert given.status == found.status
-    plain = json.loads(given.to_json())
-    assert plain["status"]["verdict"] == "problem found"
-    assert [one["text"] for one in plain["conditions"]] == list(texts)
-    # a report made from JSON has the same status
-    assert status_of(AuditRows.read(given.to_json())) == found.status
 
 
 def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
@@ -399,18 +376,6 @@ def test_next_steps_repair_the_groups_by_their_rules():
     text = audit_text(judged(given | {"provenance": {}}), full=True)
     assert "repaired = found.repair(model, X_other, y_other, groups=masks)" in text
     assert "evenhand recalibrate" not in text
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_next_steps_are_commands_that_exist(name):
-    made = {"command": "evenhand audit t.csv --target y --forecast mean=mu,std=sd"}
-    for step in Slots(msgspec.structs.replace(audit_of(name), provenance=made)).next:
-        assert step.what.endswith(".")
-        if not step.is_command:
-            continue
-        program, command, *words = shlex.split(step.code)
-        assert program == "evenhand"
-        COMMANDS[command].make_context(command, words)
 
 
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():

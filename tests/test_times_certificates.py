@@ -10,10 +10,8 @@ from evenhand import Forecast, Outcomes, certify, randomize
 from evenhand.calibration import (
     Cells,
     Reading,
-    calibration_error,
     cell_excess,
     cvar,
-    error_interval,
 )
 from evenhand.certificates import certify_events, certify_rows
 from evenhand.distributions import OutcomeKind
@@ -47,21 +45,6 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
     np.testing.assert_allclose(link.cell_error(u), brute, atol=2e-4)
     # over draws, one in each cell
     np.testing.assert_allclose(cell_excess(1 - link.ppf(u[:, None], r)), brute, atol=2e-4)
-
-
-def test_the_interval_contains_the_error_of_every_completion():
-    rng = np.random.default_rng(0)
-    low = rng.random(60)
-    lost = rng.random(60) < 0.3
-    high = np.where(lost, 1.0, low)
-    least, most = error_interval(low, 0.95, high)
-    for _ in range(200):
-        completed = low + (high - low) * rng.random(60)
-        assert least <= calibration_error(completed) <= most
-    for end in (low, high):
-        assert least <= calibration_error(end) <= most
-    # without anybody lost it is the interval of the PITs
-    np.testing.assert_allclose(error_interval(low, 0.95, low), error_interval(low, 0.95))
 
 
 def test_certified_errors_are_those_of_the_worst_completion():

@@ -539,20 +539,6 @@ def test_a_state_continues_under_the_same_settings_only():
         refused(message, Watch.from_state, state, like=like)
 
 
-def test_other_files_and_damaged_states_are_refused_in_one_line():
-    watch = new_watch()
-    watch.update(random_rows(100, 1))
-    state = watch.state()
-    for wrong in (
-        {**state, "schema": "evenhand.watch-state/2"},
-        [1, 2],
-        {name: one for name, one in state.items() if name != "tests"},
-        {**state, "settings": None},
-        {**state, "tests": {}},
-    ):
-        refused(r"not the output of Watch\.state", Watch.from_state, wrong)
-
-
 def test_a_state_is_small_and_no_update_changes_it():
     watch = new_watch()
     watch.update(random_rows(300, 3))
