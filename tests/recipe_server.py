@@ -130,24 +130,16 @@ class Server:
         return self.output.read_text(encoding="utf-8", errors="replace")
 
     def processes(self):
-        """Return the state of each of the server's processes, as /proc has it, by number."""
-        found = {}
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                state = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:  # it has just ended
-                continue
-            if int(state[3]) == self.process.pid and state[0] != "Z":
-                found[int(process.name)] = state
-        return found
+        import psutil  # comes with distributed
+
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
 
     def memory(self):
-        page = os.sysconf("SC_PAGE_SIZE")
-        return page * sum(int(state[21]) for state in self.processes().values())
+        return sum(one.memory_info().rss for one in self.processes())
 
     def cpu_seconds(self):
-        ticks = sum(int(state[11]) + int(state[12]) for state in self.processes().values())
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return sum(sum(one.cpu_times()[:2]) for one in self.processes())
 
     def kill(self):
         """Kill the server and its workers at once, as `kill -9` does."""

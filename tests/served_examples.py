@@ -169,7 +169,6 @@ class LogInMemory(DecisionLog):
     def __init__(self):
         self.source = "memory"
         self.clock = START
-        self.n_runs = 0
         self._entries = []
 
     def at(self, **since):
@@ -178,7 +177,6 @@ class LogInMemory(DecisionLog):
         return self
 
     def run(self, work):
-        self.n_runs += 1
         before = list(self._entries)
         try:
             return work(self)

@@ -89,8 +89,6 @@ EXAMPLES = {
         around(HistGradientBoostingRegressor(loss="quantile", max_iter=3)),
         NUMBERS,
     ),
-    "recalibrated": lambda: (around(BayesianRidge(), recalibrate=True), NUMBERS),
-    "members": lambda: (around([BayesianRidge(), small_mixture()]), NUMBERS),
     "bagging": lambda: (around(BaggingRegressor(BayesianRidge(), 3, random_state=0)), NUMBERS),
     "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
     "frozen mixture": lambda: (
