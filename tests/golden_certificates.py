@@ -332,20 +332,14 @@ def audit_times(folder):
     """Audits of times that may be cut off, with and without a horizon, and randomized."""
     table, said = people(500, 23), {}
     features = table[["age", "region", "member"]]
-    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
+    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0), min_size=60)
+    options |= {"groups": ["member"], "random_state": 7}
     for kind in ("times", "cut times"):
         outcomes = outcomes_of(kind, table, 23)
         forecast = forecasts_of(kind, table)
         r = jittered(500, 4, random_state=1)
         for name, one in ((kind, forecast), (f"randomized {kind}", forecast.randomized(0.2, r=r))):
-            found = audit(
-                one,
-                features,
-                outcomes,
-                groups=["member"],
-                random_state=7,
-                **searching(options, min_size=60),
-            )
+            found = audit(one, features, outcomes, **options)
             plain = found_of(found)
             said[name] = {key: plain[key] for key in KEPT_OF_TIMES}
             said[name]["scan"] = found.scan[["group", "n", "error", "p_adjusted"]]
@@ -358,16 +352,10 @@ def repaired(kind):
     old, new = people(500, 24), people(500, 25)
     features = old[["age", "region", "member"]]
     outcomes = outcomes_of(kind, old, 24)
-    options = {"search": Search(masses=(1.0,), learned_masses=(), tolerance=0.0)}
+    search = Search(masses=(1.0,), learned_masses=(), tolerance=0.0, min_size=120)
+    options = {"groups": ["member"], "random_state": 0, "search": search}
     with warnings.catch_warnings(action="ignore"):
-        found = audit(
-            forecasts_of(kind, old),
-            features,
-            outcomes,
-            groups=["member"],
-            random_state=0,
-            **searching(options, min_size=120),
-        )
+        found = audit(forecasts_of(kind, old), features, outcomes, **options)
         model = found.repair(cost(kind), new, outcomes_of(kind, new, 25), random_state=0)
     return found, model
 

@@ -138,6 +138,14 @@ def test_the_mean_error_is_that_of_the_people():
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
+def test_people_with_several_rows_count_once():
+    u = np.random.default_rng(7).uniform(size=50)
+    person = np.repeat(np.arange(50), 3)
+    proof = certify_link(np.repeat(u, 3), Entropic(0.1), person=person, random_state=0)
+    assert proof.n_samples == 50
+    assert proof.group_error(0.3) == certify_link(u, Entropic(0.1)).group_error(0.3)
+
+
 def test_bad_input_is_one_line():
     link = Entropic(0.1)
     refused("pit must be those of forecasts without a draw", certify_link, [[0.1, 0.2]], link)

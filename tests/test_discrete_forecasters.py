@@ -183,63 +183,29 @@ def rate_one(rows):
     return Forecast.from_poisson(np.ones(len(rows)))
 
 
-ONE = np.r_[1.0, np.zeros(119)]
+def test_what_cannot_be_fitted_is_one_clear_line():
+    def wrong(message, model, y):
+        refused(message, model.fit, X[: len(y)], y)
 
-REFUSED = {
-    "negative counts": (
-        CountRegressor(),
-        as_counts(Y) - 2,
-        r"y\[\d+\] must be a count, 0, 1, 2, .*",
-    ),
-    "counts with decimals": (
-        CountRegressor(),
-        as_counts(Y) / 2,
-        r"got \d\.5; use ClassifierForecaster",
-    ),
-    "classes 1 and 2": (
-        ClassifierForecaster(),
-        1 + as_events(Y),
-        "y must be 0 or 1 if there are two classes, got 1 and 2; code the event as 1",
-    ),
-    "no probabilities": (
-        ClassifierForecaster(LinearSVC()),
-        as_events(Y),
-        r"estimator must predict probabilities \(predict_proba\), got LinearSVC; wrap",
-    ),
-    "below the atom": (
-        HurdleRegressor(),
-        as_amounts(Y) - 1,
-        r"y\[\d+\] must be at least at=0 with end='low', got -",
-    ),
-    "few amounts": (
-        HurdleRegressor(),
-        np.where(np.arange(N) < 5, 1.0 + np.arange(N), 0.0),
-        "y where it is not 0 has 5 rows; at least 20 are needed",
-    ),
-    "no atom": (HurdleRegressor(), 1 + np.abs(Y), "y is never at=0, so there is no atom; use a"),
-    "counts as amounts": (
-        HurdleRegressor(LogisticRegression(), rate_one),
-        as_amounts(Y),
-        r"support=\(0.0, None\) has no meaning for forecasts of the kind 'count', only for cont",
-    ),
-    "randomized event": (RandomizedRegressor(LogisticRegression()), as_events(Y), "0/1 outcomes"),
-    "one event": (
-        RecalibratedRegressor(ClassifierForecaster(LogisticRegression())),
-        ONE,
-        "y is 0 in all rows outside one of the folds",
-    ),
-    "one amount": (
-        RandomizedRegressor(HurdleRegressor(LogisticRegression(), Ridge())),
-        ONE,
-        "y has 1 of 120 rows away from at=0; at least 20 are needed",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_fitted_is_one_clear_line(case):
-    model, y, message = REFUSED[case]
-    refused(message, model.fit, X[: len(y)], y)
+    wrong(r"y\[\d+\] must be a count, 0, 1, 2, .*", CountRegressor(), as_counts(Y) - 2)
+    wrong(r"got \d\.5; use ClassifierForecaster", CountRegressor(), as_counts(Y) / 2)
+    classes = "y must be 0 or 1 if there are two classes, got 1 and 2; code the event as 1"
+    wrong(classes, ClassifierForecaster(), 1 + as_events(Y))
+    scores = r"estimator must predict probabilities \(predict_proba\), got LinearSVC; wrap"
+    wrong(scores, ClassifierForecaster(LinearSVC()), as_events(Y))
+    below = r"y\[\d+\] must be at least at=0 with end='low', got -"
+    wrong(below, HurdleRegressor(), as_amounts(Y) - 1)
+    few = np.where(np.arange(N) < 5, 1.0 + np.arange(N), 0.0)
+    wrong("y where it is not 0 has 5 rows; at least 20 are needed", HurdleRegressor(), few)
+    wrong("y is never at=0, so there is no atom; use a", HurdleRegressor(), 1 + np.abs(Y))
+    kind = r"support=\(0.0, None\) has no meaning for forecasts of the kind 'count', only for cont"
+    wrong(kind, HurdleRegressor(LogisticRegression(), rate_one), as_amounts(Y))
+    wrong("0/1 outcomes", RandomizedRegressor(LogisticRegression()), as_events(Y))
+    one = np.r_[1.0, np.zeros(119)]
+    events = RecalibratedRegressor(ClassifierForecaster(LogisticRegression()))
+    wrong("y is 0 in all rows outside one of the folds", events, one)
+    amounts = RandomizedRegressor(HurdleRegressor(LogisticRegression(), Ridge()))
+    wrong("y has 1 of 120 rows away from at=0; at least 20 are needed", amounts, one)
 
 
 def test_probabilities_are_those_of_the_classifier():

@@ -226,26 +226,12 @@ def test_generators_come_from_seeds_generators_and_legacy_states():
     assert generator(None).integers(1 << 60) != generator(None).integers(1 << 60)
 
 
-def test_ties_are_uniform_replayable_and_independent_of_the_draws():
-    # Kolmogorov-Smirnov and a correlation of 5 standard errors: 1e-6 each
-    n = 20_000
+def test_ties_are_the_draws_of_a_context_of_their_own():
     draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
-    ids = np.arange(n)
-    ties, r = draws.ties(ids), draws(ids)
-    assert ties.shape == (n,)
-    assert ((ties > 0) & (ties < 1)).all()
-    assert stats.kstest(ties, "uniform").pvalue > 1e-6
-    assert abs(np.corrcoef(ties, r)[0, 1]) < 5 / np.sqrt(n)
-    assert abs(np.corrcoef(np.abs(ties - 0.5), np.abs(r - 0.5))[0, 1]) < 5 / np.sqrt(n)
-    # the same person has the same position in any order, and another one in another context
-    again = KeyedDraws(b"sixteen bytes or more", context="2026-11")
-    np.testing.assert_array_equal(again.ties(ids[::-1]), ties[::-1])
-    np.testing.assert_array_equal(again.ties([17, "17"]), ties[[17, 17]])
-    other = KeyedDraws(b"sixteen bytes or more", context="2026-12").ties(ids)
-    assert abs(np.corrcoef(ties, other)[0, 1]) < 5 / np.sqrt(n)
-    # they are the draws of a context of their own
+    ids = np.arange(500)
     own = KeyedDraws(b"sixteen bytes or more", context="2026-11/ties")
-    np.testing.assert_array_equal(own(ids[:5]), ties[:5])
+    np.testing.assert_array_equal(draws.ties(ids), own(ids))
+    np.testing.assert_array_equal(draws.ties([17, "17"]), own([17, 17]))
     refused(r"ids\[0\] must be an integer or text", draws.ties, [1.5])
 
 

@@ -130,18 +130,9 @@ def audit_randomized(folder):
     table = people(700, 2)
     features = table[["age", "region", "member", "leak"]]
     groups = ["region", "member", "age", "since", "income"]
-    return found_of(
-        audit(
-            forecaster(),
-            table[FEATURES],
-            table["y"],
-            groups=groups,
-            features=features,
-            random_state=3,
-            name="a linear model",
-            **searching(QUICK, min_size=60),
-        )
-    )
+    given = {"groups": groups, "features": features, "name": "a linear model"}
+    options = searching(QUICK, min_size=60) | given
+    return found_of(audit(forecaster(), table[FEATURES], table["y"], random_state=3, **options))
 
 
 @case
@@ -155,18 +146,10 @@ def audit_masks_and_labels(folder):
         "since": table["since"],
     }
     groups["late"] = (y > y.median()).to_numpy()
-    options = searching(QUICK, learned_masses=())
+    options = {"groups": groups, "features": table[["rooms"]], "target_name": "loss"}
+    options |= searching(QUICK, learned_masses=(), min_size=60) | {"random_state": 4}
     with warnings.catch_warnings(action="ignore"):  # rounded outcomes are remarked on
-        found = audit(
-            forecaster(0.3, "laplace"),
-            table[FEATURES],
-            y,
-            groups=groups,
-            features=table[["rooms"]],
-            random_state=4,
-            target_name="loss",
-            **searching(options, min_size=60),
-        )
+        found = audit(forecaster(0.3, "laplace"), table[FEATURES], y, **options)
     return found_of(found, ("calibration",))
 
 
@@ -175,35 +158,20 @@ def audit_weights(folder):
     table = people(600, 4)
     weight = 0.5 + (np.arange(600) % 7) * 0.25
     weight[::31] = 0.0
-    return found_of(
-        audit(
-            forecaster(),
-            table[FEATURES],
-            Outcomes(table["y"], weight=weight),
-            groups=table[["region", "member"]],
-            features=table[["rooms", "member"]],
-            random_state=5,
-            **searching(QUICK, min_size=60),
-        )
-    )
+    outcomes = Outcomes(table["y"], weight=weight)
+    options = {"groups": table[["region", "member"]], "features": table[["rooms", "member"]]}
+    options |= searching(QUICK, min_size=60)
+    return found_of(audit(forecaster(), table[FEATURES], outcomes, random_state=5, **options))
 
 
 @case
 def audit_cluster(folder):
     table = people(800, 5)
-    person = np.random.default_rng(9).integers(0, 450, 800)
-    return found_of(
-        audit(
-            forecaster(0.2, "gaussian"),
-            table[FEATURES],
-            Outcomes(table["y"], person=person),
-            groups=["region"],
-            features=table[["rooms", "member"]],
-            random_state=6,
-            **searching(QUICK, min_size=50, confidence=0.9),
-        ),
-        ("calibration", "pit"),
-    )
+    outcomes = Outcomes(table["y"], person=np.random.default_rng(9).integers(0, 450, 800))
+    options = {"groups": ["region"], "features": table[["rooms", "member"]], "random_state": 6}
+    options |= searching(QUICK, min_size=50, confidence=0.9)
+    found = audit(forecaster(0.2, "gaussian"), table[FEATURES], outcomes, **options)
+    return found_of(found, ("calibration", "pit"))
 
 
 @case
@@ -249,17 +217,11 @@ def audit_kinds(folder):
         "scores": (Forecast.from_pmf([1, 2, 3], ordinal), np.clip(1 + counts, 1, 3)),
         "amounts": (Forecast.from_hurdle(1 - chance, amounts).randomized(0.2, r=r), paid),
     }
-    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
+    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0), min_size=60)
+    options |= {"groups": ["member"], "random_state": 7}
     said = {}
     for name, (forecast, y) in several.items():
-        found = audit(
-            forecast,
-            table[["age", "region", "member"]],
-            y,
-            groups=["member"],
-            random_state=7,
-            **searching(options, min_size=60),
-        )
+        found = audit(forecast, table[["age", "region", "member"]], y, **options)
         # an error of 0 up to chance: rounding errors of its sum would be compared
         said[name] = found_of(found, ("learned",))
     return said
@@ -271,22 +233,9 @@ def audit_of_pits(folder):
     matrix, r, X = pits()
     residual = pd.Series(X["z"].to_numpy() - 0.5 * X["x"].to_numpy(), name="loss")
     flat, features = flat_pits()
-    drawn = audit_pit(
-        matrix,
-        r,
-        X,
-        residual=residual,
-        groups=X[["kind", "flag"]],
-        random_state=8,
-        **searching(QUICK, min_size=80),
-    )
-    alone = audit_pit(
-        flat,
-        X=features[["x", "kind"]],
-        groups=["kind"],
-        random_state=8,
-        **searching(QUICK, min_size=80),
-    )
+    options = searching(QUICK, min_size=80) | {"random_state": 8}
+    drawn = audit_pit(matrix, r, X, residual=residual, groups=X[["kind", "flag"]], **options)
+    alone = audit_pit(flat, X=features[["x", "kind"]], groups=["kind"], **options)
     return {"with draws": found_of(drawn), "alone": found_of(alone)}
 
 
@@ -299,25 +248,12 @@ def scan(folder):
     weight[::29] = 0.0
     residual = X["z"].to_numpy() - 0.5 * X["x"].to_numpy()
     table = people(600, 7)
+    odd = {"odd": np.arange(600) % 2 == 1}
+    weighted = {"residual": residual, "sample_weight": weight, "random_state": 2}
     several = {
         "holm": scan_groups(flat, features, 60, random_state=0),
-        "draws": scan_groups(
-            matrix,
-            X,
-            60,
-            residual=residual,
-            groups={"odd": np.arange(600) % 2 == 1},
-            random_state=1,
-        ),
-        "weights": scan_groups(
-            matrix,
-            X[["kind", "flag"]],
-            60,
-            residual=residual,
-            sample_weight=weight,
-            groups=["kind"],
-            random_state=2,
-        ),
+        "draws": scan_groups(matrix, X, 60, residual=residual, groups=odd, random_state=1),
+        "weights": scan_groups(matrix, X[["kind", "flag"]], 60, groups=["kind"], **weighted),
         "kinds": scan_groups(
             flat, table[["income", "region", "member", "since"]], 90, random_state=3
         ),
