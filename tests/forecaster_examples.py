@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,35 +63,26 @@ def small_boosted(**params):
     return BoostedDistributionRegressor(**(quick | params))
 
 
-def _around(make_estimator, **defaults):
-    def make(**params):
-        return RandomizedRegressor(make_estimator(), **({"random_state": 0} | defaults | params))
-
-    return make
-
+SEEDED = {"random_state": 0}
 
 EXAMPLES = {
     "PAICRegressor": Example(small_paic),
     "MixtureMLPRegressor": Example(small_mixture, is_randomized=False),
     "BoostedDistributionRegressor": Example(small_boosted, is_randomized=False),
-    "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4))),
-    "RandomizedRegressor(Ridge)": Example(_around(Ridge)),
+    "RandomizedRegressor(None)": Example(partial(RandomizedRegressor, link=Laplace(0.4), **SEEDED)),
+    "RandomizedRegressor(Ridge)": Example(partial(RandomizedRegressor, Ridge(), **SEEDED)),
     "RandomizedRegressor(QuantileRegressor)": Example(
-        _around(lambda: QuantileRegressor(alpha=0.0), alpha=0.2), fit_is_random=False
+        partial(RandomizedRegressor, QuantileRegressor(alpha=0.0), alpha=0.2, **SEEDED),
+        fit_is_random=False,
     ),
     "RandomizedRegressor(BayesianRidge, recalibrate)": Example(
-        _around(BayesianRidge, recalibrate=True)
+        partial(RandomizedRegressor, BayesianRidge(), recalibrate=True, **SEEDED)
     ),
     "RecalibratedRegressor(BayesianRidge)": Example(
-        lambda **params: RecalibratedRegressor(BayesianRidge(), **({"random_state": 0} | params)),
-        is_randomized=False,
+        partial(RecalibratedRegressor, BayesianRidge(), **SEEDED), is_randomized=False
     ),
 }
 """By name, which begins with the class' name."""
-
-
-def small_hurdle(**params):
-    return HurdleRegressor(LogisticRegression(), BayesianRidge(), **({"random_state": 0} | params))
 
 
 def as_counts(y):
@@ -124,47 +116,42 @@ class DiscreteExample:
     takes_mixed: bool = False
 
 
+HURDLE = HurdleRegressor(LogisticRegression(), BayesianRidge(), **SEEDED)
+COUNT, BINARY = OutcomeKind.COUNT, OutcomeKind.BINARY
+LOGISTIC = LogisticRegression()
+
 DISCRETE = {
     "CountRegressor(PoissonRegressor)": DiscreteExample(
-        lambda **params: CountRegressor(PoissonRegressor(), **({"random_state": 0} | params)),
-        as_counts,
-        OutcomeKind.COUNT,
+        partial(CountRegressor, PoissonRegressor(), **SEEDED), as_counts, COUNT
     ),
     "CountRegressor(None)": DiscreteExample(
-        lambda **params: CountRegressor(**({"random_state": 0} | params)),
-        as_counts,
-        OutcomeKind.COUNT,
-        takes_mixed=True,
+        partial(CountRegressor, **SEEDED), as_counts, COUNT, takes_mixed=True
     ),
     "ClassifierForecaster(None)": DiscreteExample(
-        lambda **params: ClassifierForecaster(**({"random_state": 0} | params)),
-        as_events,
-        OutcomeKind.BINARY,
-        takes_mixed=True,
+        partial(ClassifierForecaster, **SEEDED), as_events, BINARY, takes_mixed=True
     ),
     "ClassifierForecaster(LogisticRegression)": DiscreteExample(
-        lambda **params: ClassifierForecaster(LogisticRegression(), **params),
-        as_events,
-        OutcomeKind.BINARY,
+        partial(ClassifierForecaster, LOGISTIC), as_events, BINARY
     ),
     "ClassifierForecaster(LogisticRegression), scores": DiscreteExample(
-        lambda **params: ClassifierForecaster(LogisticRegression(), **params),
-        as_scores,
-        OutcomeKind.COUNT,
+        partial(ClassifierForecaster, LOGISTIC), as_scores, COUNT
     ),
     "RecalibratedClassifier(LogisticRegression)": DiscreteExample(
-        lambda **params: RecalibratedClassifier(LogisticRegression(), **params),
-        as_events,
-        OutcomeKind.BINARY,
+        partial(RecalibratedClassifier, LOGISTIC), as_events, BINARY
     ),
     "HurdleRegressor(LogisticRegression, BayesianRidge)": DiscreteExample(
-        small_hurdle, as_amounts, OutcomeKind.HURDLE
+        partial(HurdleRegressor, LOGISTIC, BayesianRidge(), **SEEDED),
+        as_amounts,
+        OutcomeKind.HURDLE,
     ),
     "RandomizedRegressor(LogisticRegression), scores": DiscreteExample(
-        _around(LogisticRegression), as_scores, OutcomeKind.COUNT, is_randomized=True
+        partial(RandomizedRegressor, LOGISTIC, **SEEDED), as_scores, COUNT, is_randomized=True
     ),
     "RandomizedRegressor(HurdleRegressor)": DiscreteExample(
-        _around(small_hurdle, alpha=0.2), as_amounts, OutcomeKind.HURDLE, is_randomized=True
+        partial(RandomizedRegressor, HURDLE, alpha=0.2, **SEEDED),
+        as_amounts,
+        OutcomeKind.HURDLE,
+        is_randomized=True,
     ),
 }
 """Forecasters of outcomes with atoms, by name, which begins with the class' name."""

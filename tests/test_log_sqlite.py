@@ -295,40 +295,34 @@ def test_the_database_refuses_changes(log, path):
 
 
 CHANGES = {
-    "content": (
-        ["UPDATE entries SET content = replace(content, '0.1', '0.2') WHERE number = 3"],
-        3,
-    ),
-    "content of bytes": (["UPDATE entries SET content = x'00' WHERE number = 3"], 3),
-    "hash": (["UPDATE entries SET sha256 = upper(sha256 || 'a') WHERE number = 4"], 4),
-    "copy of the id": (["UPDATE entries SET id = 'other' WHERE number = 2"], 2),
-    "copy of the request": (["UPDATE entries SET request = NULL WHERE number = 2"], 2),
-    "copy of the subject": (["UPDATE entries SET subject = 'other' WHERE number = 9"], 9),
-    "copy of the kind": (["UPDATE entries SET kind = 'outcome' WHERE number = 9"], 9),
-    "row deleted": (["DELETE FROM entries WHERE number = 6"], 6),
-    "first row deleted": (["DELETE FROM entries WHERE number = 1"], 1),
+    "content": (3, "UPDATE entries SET content = replace(content, '0.1', '0.2') WHERE number = 3"),
+    "content of bytes": (3, "UPDATE entries SET content = x'00' WHERE number = 3"),
+    "hash": (4, "UPDATE entries SET sha256 = upper(sha256 || 'a') WHERE number = 4"),
+    "copy of the id": (2, "UPDATE entries SET id = 'other' WHERE number = 2"),
+    "copy of the request": (2, "UPDATE entries SET request = NULL WHERE number = 2"),
+    "copy of the subject": (9, "UPDATE entries SET subject = 'other' WHERE number = 9"),
+    "copy of the kind": (9, "UPDATE entries SET kind = 'outcome' WHERE number = 9"),
+    "row deleted": (6, "DELETE FROM entries WHERE number = 6"),
+    "first row deleted": (1, "DELETE FROM entries WHERE number = 1"),
     "row deleted, others moved up": (
-        [
-            "DELETE FROM entries WHERE number = 6",
-            "UPDATE entries SET number = number - 1 WHERE number > 6",
-        ],
         6,
+        "DELETE FROM entries WHERE number = 6",
+        "UPDATE entries SET number = number - 1 WHERE number > 6",
     ),
     "rows swapped": (
-        [
-            "UPDATE entries SET number = -1 WHERE number = 5",
-            "UPDATE entries SET number = 5 WHERE number = 8",
-            "UPDATE entries SET number = 8 WHERE number = -1",
-        ],
         5,
+        "UPDATE entries SET number = -1 WHERE number = 5",
+        "UPDATE entries SET number = 5 WHERE number = 8",
+        "UPDATE entries SET number = 8 WHERE number = -1",
     ),
 }
+"""The first entry at which a change is seen, and its statements."""
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_seen_where_it_was_made(log, path, change):
     filled(log, 10)
-    statements, number = CHANGES[change]
+    number, *statements = CHANGES[change]
     tampered(path, *statements)
     refused(rf"log\.sqlite: entry {number} .*; compare the log with", verify, log)
 
