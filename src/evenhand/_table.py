@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from evenhand._escape import visible
@@ -297,15 +298,11 @@ def folded_command(line: str, width: int) -> str:
     evenhand fit past.csv --target y \
         --out model
     """
-    first, *options = OPTION.findall(line)
-    lines = [first]
-    for part in options:
-        # two characters for the blank and the backslash
-        if len(lines[-1]) + len(part) + 3 > width:
-            lines.append(f"    {part}")
-        else:
-            lines[-1] += f" {part}"
-    return " \\\n".join(lines)
+    # blanks within an option are no places to break; two characters for a blank and a backslash
+    parts = " ".join(part.replace(" ", "\0") for part in OPTION.findall(line))
+    options: Any = {"break_long_words": False, "break_on_hyphens": False}
+    lines = wrap(parts, width - 2, subsequent_indent="    ", **options)
+    return " \\\n".join(lines).replace("\0", " ")
 
 
 def _column_widths(cells: list[list[str]], total: int) -> list[int] | None:

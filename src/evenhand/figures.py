@@ -23,7 +23,6 @@ from evenhand.report import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
     Legend = Literal["best", "above", "upper center", "upper right"]
@@ -103,20 +102,17 @@ def flags(table: pd.DataFrame) -> NDArray[np.bool_]:
     return table.reindex(columns=names).eq(True).to_numpy().T
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty figure, in inches, without touching the state of pyplot."""
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or the axes of a new figure, whose size is in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    if ax is not None:
+        return ax
     # a figure with its own canvas: pyplot would keep it alive and may open a window
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure
-
-
-def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the axes given, or the axes of a new figure, whose size is in inches."""
-    return new_figure(size).add_subplot() if ax is None else ax
+    return figure.add_subplot()
 
 
 def whiskers(middle: Floats, low: Floats, high: Floats) -> Floats:
