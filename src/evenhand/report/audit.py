@@ -52,7 +52,7 @@ from evenhand.report.document import (
 from evenhand.report.kinds import IN_FEATURES, Kind, one_line
 from evenhand.report.next_steps import Step
 from evenhand.report.slots import SMALLER, Slots, capitalized
-from evenhand.results import AuditRows, Finding
+from evenhand.results import AuditRows, Finding, Verdict
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
 
@@ -102,7 +102,7 @@ def audit_document(rows: AuditRows) -> Document:
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
-        status=Status(slots.badge.capitalize(), slots.tone, slots.verdict),
+        status=Status(slots.badge.capitalize(), TONES[rows.status.verdict], slots.verdict),
         lead=slots.title,
         opening=opening,
         picture=picture,
@@ -112,6 +112,9 @@ def audit_document(rows: AuditRows) -> Document:
         data=data,
     )
 
+
+TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
+"""Styles of the verdicts."""
 
 WIDTH = 88
 """Most characters of a line of a command."""
@@ -129,10 +132,10 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     """Yield what stands beside the picture."""
     if rows.bound:  # what can be proven without a draw is in a fold
         unions = rows.certificate is not None and rows.certificate.unions is not None
-        yield Section("What is proven", [Bullets.of(slots.proven[unions:][:1])])
+        yield Section("What is proven", [Bullets(slots.proven[unions:][:1])])
     everyone = [text for text in slots.everyone if text != slots.title]
     if everyone:
-        yield Section("Everyone", [Bullets.of(everyone)])
+        yield Section("Everyone", [Bullets(everyone)])
     source, known, times = rows.provenance, rows.censoring, None
     if known is not None:
         times = count(known.n_events, "event")
@@ -160,7 +163,7 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         "Tolerance": f"{points_in_full(rows.tolerance)} points",
     }
     yield Section("What was examined", [Facts(facts)])
-    yield Section("What is not covered", [Bullets.of(slots.not_tested)])
+    yield Section("What is not covered", [Bullets(slots.not_tested)])
 
 
 # --- sections of an audit
@@ -203,9 +206,9 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     if rows.bound:
         yield proven
     note, given = "", rows.given_forecast
-    if given is not None and rows.given is not None:
-        reach = tables.estimate(rows.given.size, points)
-        note = f"The mean error of these groups is {reach}. It leaves out the"
+    if given is not None:
+        reach = tables.estimate((rows.given or rows.everyone).size, points)
+        note = f"Mean error of these groups, in points: {reach}, without the"
         note += f" {points(given.chance)} that right forecasts would show by chance."
     table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
     hint = "are low and high forecasts equally right?"
@@ -227,7 +230,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     yield section("survival", title, hint, chart, tables.survival(rows))
     texts = map(Paragraph, slots.decided)
     hint = "one rule, one family of tests"
-    yield section("decided", "How this was decided", hint, *texts, Bullets.of(slots.gate))
+    yield section("decided", "How this was decided", hint, *texts, Bullets(slots.gate))
     hint = "smaller log scores and CRPS are better"
     yield section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
     if not rows.bound:
@@ -236,7 +239,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     hint = "; ".join(table.label.lower() for table in more if table is not None)
     yield section("more", "More about groups", hint, *headed(more))
     notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
-    yield section("notes", "Notes", "what was left out or done otherwise", Bullets.of(notes))
+    yield section("notes", "Notes", "what was left out or done otherwise", Bullets(notes))
 
 
 def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
@@ -263,15 +266,15 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
         for one in proof.questions
     ]
     shown = [
-        Bullets.of(texts),
+        Bullets(texts),
         tables.every_group(proof.every_group) if rows.bound else None,
         tables.plain_intervals(plain, may_be_lost=rows.censoring is not None),
         tables.event_bounds(proof.events or ()),
         tables.unions(proof.unions["cells"] if proof.unions else ()),
         tables.named_bounds(proof.groups),
         Bullets(asked, "Questions"),
-        Bullets.of(proof.assumptions, "Assumed"),
-        Bullets.of(proof.not_covered, "Not covered"),
+        Bullets(proof.assumptions, "Assumed"),
+        Bullets(proof.not_covered, "Not covered"),
     ]
     parts = list(headed(shown))
     if slots.next[1:]:
@@ -296,28 +299,28 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     # without a problem, the verdict is followed by what the rows would have shown
     shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
-    heading = f"{slots.heading} (all: {slots.more})"
+    heading = f"{slots.heading} (all: {'--full' if rows.has_command else 'summary(full=True)'})"
     head = [wrapped(heading, width), wrapped(f"{verdict} {shown}".strip(), width), ""]
     what, code, is_command = slots.next[0]
     code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
     last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
     last += "\n  " + code.replace("\n", "\n  ") if code else ""
+    worst = f"{capitalized(slots.fact)}. {slots.lead}".strip() if slots.name else ""
     # rank, label and text; those of high rank are left out first
-    blocks = [(0, slots.name, f"{capitalized(slots.fact)}. {slots.lead}".strip())][
-        : bool(slots.name)
-    ]
+    blocks = [(0, slots.name, worst)]
     for i, (name, text) in enumerate(slots.others):
         found = f"{name}: {text.split('; ')[0].removesuffix('.')}"
         blocks.append((2 + 4 * i, "" if i else "Also", found))
     if rows.leading is None or rows.leading not in rows.overall:
         n = 1 if slots.kind.has_rates or rows.survival else 2
         blocks.append((0, "Everyone", " ".join(slots.everyone[:n])))
-        blocks += [(1, "", " ".join(slots.everyone[n:4]))][: len(slots.everyone[n:])]
+        blocks.append((1, "", " ".join(slots.everyone[n:4])))
     blocks += [(0, "Caution", text) for text in slots.cautions]
     blocks += [(0 if rows.bound else 3, "Proven", text) for text in slots.proven[:1]]
     tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
     untested = "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested)
     blocks += [(0, "Not tested", untested), *((0, "Gate", text) for text in slots.gate)]
+    blocks = [one for one in blocks if one[2]]
     while True:
         beside = labelled([one[1:] for one in blocks], width, LABEL)
         text = "\n".join([*head, beside, last])
@@ -331,6 +334,6 @@ def audit_markdown(rows: AuditRows) -> str:
     """Return an audit as Markdown: its page without folds, the guarantees and a gate's values."""
     slots, document = Slots(rows), audit_document(rows)
     more = {"What is proven": slots.proven, "Gate": slots.gate}
-    sections = [Section(title, [Bullets.of(texts)]) for title, texts in more.items() if texts]
+    sections = [Section(title, [Bullets(texts)]) for title, texts in more.items() if texts]
     cards = [one for one in document.cards if one.title not in more]
     return document_markdown(replace(document, cards=[*sections, *cards]))

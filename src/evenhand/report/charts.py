@@ -484,15 +484,17 @@ def survival_chart(rows: AuditRows) -> Chart | None:
     known = {one.group: one for one in rows.groups}
     found = [known.get(one.group) or Finding(group=one.group, n=one.n) for one in drawn]
     layers: list[Layer] = []
-    marks = []
-    for i, one in enumerate(drawn):
+    marks, named = [], []
+    for i, (group, one) in enumerate(zip(found, drawn, strict=True)):
         predicted, observed, y = one.predicted or 0.0, one.observed or 0.0, -i - 0.5
+        rates = percent(predicted), percent(observed)
+        shown = "{} predicted, {} observed".format(*rates)
+        named.append(_row(group, rows, rates, shown))
         label = "" if i else "predicted"
         layers.append(Line([(predicted, y - 0.22), (predicted, y + 0.22)], label, "level"))
-        reach = band(percent, one.low, one.high)
-        tip = f"{percent(predicted)} predicted, {percent(observed)} observed ({reach})"
         across = None if one.low is None or one.high is None else (one.low, one.high)
-        marks.append(Point(observed, y, tip, across=across))
+        reach = band(percent, one.low, one.high)
+        marks.append(Point(observed, y, f"{shown} ({reach})", across=across))
     ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
     return Chart(
         "Predicted and observed rate by the horizon, by group; the table has the numbers.",
@@ -500,13 +502,7 @@ def survival_chart(rows: AuditRows) -> Chart | None:
         [*layers, *_marks(found, marks, rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
-        rows=[
-            _row(
-                *(group, rows, (percent(one.predicted), percent(one.observed))),
-                f"{percent(one.predicted)} predicted, {percent(one.observed)} observed",
-            )
-            for group, one in zip(found, drawn, strict=True)
-        ],
+        rows=named,
         heads=("predicted", "observed"),
     )
 

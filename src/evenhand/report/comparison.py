@@ -92,8 +92,8 @@ class Shown:
         # everyone, then the groups that changed most, each set of people once
         everyone, *others = rows.groups
         names = {row.group for row in rows.groups}
-        self.groups = [everyone]
-        self.groups += sorted((row for row in others if row.same_as not in names), key=order_of)
+        distinct = (row for row in others if row.same_as not in names)
+        self.groups = [everyone, *sorted(distinct, key=order_of)]
         self.is_event = everyone.change("rate").before is not None
         name = rows.provenance["after"].get("data", {}).get("name")
         size = count(rows.n_samples, "row") + (f" of {one_line(name)}" if name else "")
@@ -163,23 +163,23 @@ class Shown:
             return f"slightly {found}" if is_slight(row) else found
 
         def size(row: ComparedGroup) -> Value:
-            after = f" → {whole(row.n_after)}" if row.n_after != row.n else ""
-            return Value(whole(row.n) + after, order=row.n)
+            sizes = dict.fromkeys((row.n, row.n_after))
+            return Value(" → ".join(map(whole, sizes)), order=row.n)
 
         def written(row: ComparedGroup, name: str, show: Show) -> Value:
             """Write a measure before and after, with its interval."""
             one = row.change(name)
             if name == "rate" and is_paired:
                 return Value(show(one.after), order=one.after)
-            shown, ends = _to(one, show, " → "), UNKNOWN
-            if not is_paired and name not in LISTED:
+            ends = UNKNOWN
+            if name not in LISTED and not is_paired:
                 # the own intervals of both audits
                 reach = reach_of if show is signed else partial(band, show)
                 ends = " → ".join(reach(*one.interval(side)[1:]) for side in ("before", "after"))
-            elif is_paired and not is_short and name not in LISTED and is_known(one.change):
+            elif name not in LISTED and not is_short and is_known(one.change):
                 within = reach_of(one.change_low, one.change_high)
                 ends = signed(one.change) + (f", {within}" if within != UNKNOWN else "")
-            return Value(shown, ends, one.change)
+            return Value(_to(one, show, " → "), ends, one.change)
 
         cells: Cells[ComparedGroup] = {
             Column("group"): lambda row: one_line(row.group) if is_short else row.group,
@@ -215,7 +215,7 @@ def comparison_text(rows: ComparisonRows, *, full: bool = False) -> str:
     is_command = bool(rows.provenance["after"].get("command"))
     more = "--full, or --out comparison.html" if is_command else "summary(full=True)"
     head = f"Before: {before}. After: {after}. {', '.join(found.facts)}"
-    tail = Bullets.of([*found.sentences, f"All groups: {more}"])
+    tail = Bullets([*found.sentences, f"All groups: {more}"])
     for n in range(ROWS, 0, -1):
         table = found.table(found.groups[:n], is_short=True)
         text = short_text(head, found.verdict, table, tail)
@@ -258,22 +258,18 @@ def comparison_document(rows: ComparisonRows) -> Document:
     """Return the document of a comparison."""
     found = Shown(rows)
     before, after = map(one_line, rows.names)
-    how = HOW_UNPAIRED
+    how, within = HOW_UNPAIRED, "their intervals"
     if rows.is_paired:
-        how = HOW.format(confidence=in_full(rows.confidence))
-        how += HOW_OF_EVENTS if found.is_event else ""
-    note = "Values before and after, and in brackets " + (
-        "the change with its paired interval." if rows.is_paired else "their intervals."
-    )
-    note += f" Tolerance: {found.tolerance}."
+        how = HOW.format(confidence=in_full(rows.confidence)) + HOW_OF_EVENTS * found.is_event
+        within = "the change with its paired interval"
+    note = f"Values before and after, and in brackets {within}. Tolerance: {found.tolerance}."
     others = found.groups[FIRST:]
-    rest = ""
-    if len(others) > SHOWN:
-        n = count(len(others) - SHOWN, "group")
-        rest = f" {n} with the smallest changes are in the JSON alone."
     options: dict[str, Any] = {"search": "Find a group", "printed": SHOWN}
     first = found.table(found.groups[:FIRST], note=note, **options)
-    table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
+    if len(others) > SHOWN:
+        n = count(len(others) - SHOWN, "group")
+        note += f" {n} with the smallest changes are in the JSON alone."
+    table = found.table(others[:SHOWN], note=note, **options)
     hint = "what was left out or done otherwise"
     sources: list[Part | None] = [about_facts(rows.about)]
     for name, known in rows.provenance.items():
@@ -283,14 +279,14 @@ def comparison_document(rows: ComparisonRows) -> Document:
         section("others", "The other groups", "smaller changes", table if others else None),
         section("scores", "Scores", "of all rows", *_scores(rows)),
         section("how", "How changes are judged", "intervals of changes", Paragraph(how)),
-        section("notes", "Notes", hint, Bullets.of(rows.notes)),
+        section("notes", "Notes", hint, Bullets(rows.notes)),
         section("provenance", "Where this comes from", "both audits", *sources),
     ]
     return Document(
         title=f"Comparison of {before} and {after}",
         facts=[*found.facts, f"before: {before}", f"after: {after}"],
         lead=found.verdict,
-        opening=[Bullets.of(found.sentences)],
+        opening=[Bullets([*found.sentences])],
         sections=sections,
         data=embedded(rows.to_dict()),
     )

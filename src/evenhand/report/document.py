@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -66,15 +66,10 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Bullets:
-    """List of sentences, which `headed` shows below its label."""
+    """List of sentences or texts, which `headed` shows below its label."""
 
-    items: Sequence[Sentence]
+    items: Sequence[Sentence | str]
     label: str = ""
-
-    @classmethod
-    def of(cls, texts: Iterable[object], label: str = "") -> Bullets:
-        """Return a list of texts."""
-        return cls([Sentence(str(text)) for text in texts], label)
 
 
 @dataclass(frozen=True)
@@ -111,16 +106,20 @@ class Section:
 
 def section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
     """Return a section of the parts that there are; a document omits one without any."""
-    there = (part for part in parts if part is not None)
-    return Section(title, [one for one in there if one != Bullets([])], key, hint)
+    there = [one for one in parts if one is not None and not _is_empty(one)]
+    return Section(title, there, key, hint)
 
 
 def headed(found: Iterable[Table | Bullets | None]) -> Iterator[Part]:
     """Yield tables and lists that are not empty, with their labels as headings."""
     for one in found:
-        if one is not None and not (isinstance(one, Bullets) and not one.items):
+        if one is not None and not _is_empty(one):
             yield from [Paragraph(one.label, "heading")] if one.label else []
             yield one
+
+
+def _is_empty(part: Part) -> bool:
+    return isinstance(part, Bullets) and not part.items
 
 
 class Status(NamedTuple):
@@ -281,12 +280,8 @@ def _order(order: float | None) -> str:
 # --- rendering as text
 
 
-def document_text(document: Document, *, is_short: bool = False) -> str:
-    """Return a document as text; a short one ends with what to do next."""
-    if is_short:
-        head = replace(document, cards=(), sections=())
-        with lines_within(line_width(SCREEN)):
-            return document_text(head)
+def document_text(document: Document) -> str:
+    """Return a document as text."""
     next_step = Section("Next", document.next_step)
     blocks = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
     if document.status is not None:

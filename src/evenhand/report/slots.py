@@ -233,7 +233,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     """Return what was found of a group or of all people, what people need first comes first."""
     is_everyone = one is rows.everyone
     if kind.has_rates and is_everyone:
-        return _probabilities(one, rows)
+        return _probabilities(rows)
     n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})" if one.mass is None else ""
     least = f", at least {at_least(one.least)}" if one.least else ""
     if is_everyone:
@@ -265,8 +265,9 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
-def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
+def _probabilities(rows: AuditRows) -> list[str]:
     """Return size, slope and level of the error of the probabilities of all people."""
+    everyone = rows.everyone
     reach = band(points, everyone.error_low, everyone.error_high)
     size = f"probabilities are off by {points(everyone.error)} points on average"
     found = [size if reach == UNKNOWN else f"{size} ({reach})"]
@@ -599,12 +600,6 @@ def _condition(one: Condition) -> str:
 
 # --- the slots
 
-TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
-"""Styles of the verdicts on a page."""
-
-MORE = {True: "--full", False: "summary(full=True)"}
-"""Where all groups are, after an audit by the command and after one in Python."""
-
 
 class Slots:
     """Sentences of a report on an audit.
@@ -615,8 +610,6 @@ class Slots:
         What was audited, with the numbers of rows and groups.
     badge : str
         The verdict in capitals.
-    tone : {"problem", "none", "few"}
-        Style of the verdict.
     verdict : str
         The line beside the badge, which continues it; "" without one.
     name, fact : str
@@ -627,8 +620,6 @@ class Slots:
         One line of numbers below it.
     found_on : str
         On which rows a group was found by search and checked; "" for others.
-    more : str
-        Where all groups are.
     gate : list of str
         Conditions of a gate.
     others : tuple of (str, str)
@@ -654,8 +645,7 @@ class Slots:
         drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
         size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
         self.heading, self.verdict = f"Audit of {of}: {size}{drawn}", _verdict(rows, kind)
-        self.badge, self.tone = str(verdict).upper(), TONES[verdict]
-        self.more, self.gate = MORE[rows.has_command], list(map(_condition, rows.conditions))
+        self.badge, self.gate = str(verdict).upper(), list(map(_condition, rows.conditions))
         self.others = tuple(_others(rows, kind))
         self.everyone = tuple(
             f"{capitalized(sentence)}."

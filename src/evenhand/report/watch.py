@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,7 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand._table import SCREEN, Cells, Column, Table, Value, line_width, lines_within, numeric
 from evenhand.report.charts import (
     Axis,
     Chart,
@@ -457,10 +458,6 @@ def evidence_chart(watched: Watched) -> Chart | None:
     if (n := len(watched.groups)) > 1:
         note += f" The line of groups is that of the group with the highest evidence, of {n:,}."
     note += f" Evidence is drawn between {TICKS[-6]} and {TICKS[4]}."
-    signals_of: list[tuple[str, Color, Shape, list[Signal]]] = [
-        ("notice", "grey", "triangle", watched.notices),
-        ("alarm", "red", "square", watched.alarms),
-    ]
 
     def mark(one: Signal, word: str) -> Point:
         after = f"{date_words(one.date)}, after {count(one.n_rows, 'forecast')}"
@@ -468,17 +465,19 @@ def evidence_chart(watched: Watched) -> Chart | None:
         place = _day(one.date), decimal(one.log_evidence - one.threshold)
         return Point(*place, f"{tip} {date_words(one.since)}.")
 
-    signals = [
-        Points([mark(one, word) for one in found], word, color, shape)
-        for word, color, shape, found in signals_of
-        if found
-    ]
+    notices = [mark(one, "notice") for one in watched.notices]
+    alarms = [mark(one, "alarm") for one in watched.alarms]
     x = time_axis(days[0], days[-1], days_between(dates[0], dates[-1]))
     return Chart(
         "Evidence of each part by period, on a logarithmic scale; an alarm is raised at the"
         " dashed line.",
         x,
-        [Line([(x.low, 0.0), (x.high, 0.0)], "alarm threshold"), *curves, *signals],
+        [
+            Line([(x.low, 0.0), (x.high, 0.0)], "alarm threshold"),
+            *curves,
+            Points(notices, "notice", "grey", "triangle"),
+            Points(alarms, "alarm", "red", "square"),
+        ],
         Axis(min(TICKS), max(TICKS), "Evidence (log scale)", [*TICKS], lambda x: TICKS[round(x)]),
         note=note,
     )
@@ -528,7 +527,9 @@ def watch_html(values: Values) -> str:
 
 def watch_text(values: Values) -> str:
     """Return a watch, given as `Watch.to_dict()`, as short text."""
-    return document_text(watch_document(values), is_short=True)
+    document = replace(watch_document(values), cards=(), sections=())
+    with lines_within(line_width(SCREEN)):
+        return document_text(document)
 
 
 def watch_document(values: Values) -> Document:
@@ -554,7 +555,7 @@ def watch_document(values: Values) -> Document:
     lead, *others = sentences(watched)
     # by the file or the database of the log
     log = one_line(str(watched.sources.get("log") or "").rpartition("/")[2])
-    means = Bullets.of(text.format(false_alarm=false_alarm) for text in MEANS)
+    means = Bullets([text.format(false_alarm=false_alarm) for text in MEANS])
     return Document(
         title=f"Watch of {log or 'served forecasts'}",
         facts=facts,
