@@ -499,8 +499,8 @@ def _levels(p: ArrayLike, y: ArrayLike, w: ArrayLike | None) -> _Levels:
     weight = weight / weight.mean()
     yes, no = weight * event, weight * (1 - event)
     columns = np.stack([yes, no, weight * yes, weight * no, np.ones(event.size), event])
-    first = np.flatnonzero(np.append(True, probability[1:] != probability[:-1]))
-    return _Levels(probability[first], *np.add.reduceat(columns, first, axis=-1))
+    distinct, first = np.unique(probability, return_index=True)
+    return _Levels(distinct, *np.add.reduceat(columns, first, axis=-1))
 
 
 def _slope(levels: _Levels, z: float) -> Estimate:
@@ -604,7 +604,7 @@ def _binned(levels: _Levels) -> tuple[Floats, Floats, Floats]:
     if p.size <= MOST_BINS:
         return total, p, yes / total
     place = (MOST_BINS * (np.cumsum(total) - total / 2) / total.sum()).astype(np.intp)
-    first = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+    first = np.unique(place, return_index=True)[1]
     mass = np.add.reduceat(total, first)
     return mass, np.add.reduceat(total * p, first) / mass, np.add.reduceat(yes, first) / mass
 

@@ -82,16 +82,10 @@ def waves(pit: Floats | Cells) -> Floats:
     The cosines are orthonormal, so a squared error gives equal weight to level and spread.
     """
     pits = as_cells(pit)
-    return np.stack([_mean_wave(pits, k) for k in range(1, WAVES + 1)], axis=-1)
-
-
-def _mean_wave(pits: Cells, k: int) -> Floats:
-    if pits.are_points:
-        return np.asarray(np.sqrt(2) * np.cos(k * np.pi * pits.drawn).mean(axis=-1))
+    middle, width = (pits.low + pits.high) / 2, pits.high - pits.low
     # the mean of a cosine over a cell of width w is that at its middle times sinc(k w / 2)
-    middle = (pits.low + pits.high) / 2
-    means = np.cos(k * np.pi * middle) * np.sinc(k * (pits.high - pits.low) / 2)
-    return np.asarray(np.sqrt(2) * means.mean(axis=-1))
+    means = [np.cos(k * np.pi * middle) * np.sinc(k * width / 2) for k in range(1, WAVES + 1)]
+    return np.asarray(np.sqrt(2) * np.stack(means).mean(axis=-1).T)
 
 
 def wave_weights(pattern: Floats) -> Floats:
@@ -1065,12 +1059,11 @@ class GroupSearch:
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
     """Return the most frequent direction over folds; the larger error breaks ties."""
-    sums: dict[Direction, tuple[int, float]] = {}
-    for stage in stages:
-        direction = direction_of(stage.score.pattern)
-        count, total = sums.get(direction, (0, 0.0))
-        sums[direction] = count + 1, total + float(stage.values.sum())
-    return max(sums, key=lambda direction: sums[direction])
+    directions = [direction_of(stage.score.pattern) for stage in stages]
+    errors = dict.fromkeys(directions, 0.0)
+    for direction, stage in zip(directions, stages, strict=True):
+        errors[direction] += float(stage.values.sum())
+    return max(errors, key=lambda one: (directions.count(one), errors[one]))
 
 
 def n_learnable(n: int, masses: Sequence[float], n_folds: int = 4) -> int:

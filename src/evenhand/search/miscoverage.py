@@ -124,9 +124,25 @@ def conditional_miscoverage(
     predicted, ranks = _predictions(matrix, share - np.asarray(levels), some.weights)
     weights = np.ones(order.size) if some.weights is None else some.weights
     later = slice(order.size - ranks.shape[0], None)
+    share, part = share[later], weights[later] / weights[later].sum()
+    gains = np.where(predicted >= 0, 1.0, -1.0) * (share - np.asarray(levels))
+    mean = part @ gains
+    # the terms are martingale differences up to their means, so their variances add up
+    half = -special.ndtri((1 - confidence) / 2) * np.sqrt(part**2 @ (gains - mean) ** 2)
+    lowest, highest = (
+        np.average(share, axis=0, weights=part[:, None] * one)
+        for one in (ranks < FIFTH, ranks > 1 - FIFTH)
+    )
     return pd.DataFrame(
-        _row(share[later, j], predicted[:, j], ranks[:, j], weights[later], level, confidence)
-        for j, level in enumerate(levels)
+        {
+            "level": levels,
+            "excess": mean,
+            "low": np.maximum(mean - half, 0.0),
+            "high": np.maximum(mean + half, 0.0),
+            "n": len(gains),
+            "lowest_fifth": lowest,
+            "highest_fifth": highest,
+        }
     )
 
 
@@ -165,30 +181,3 @@ def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Float
     )
     predicted = forest.fit(matrix, excess.squeeze(), sample_weight=weights).predict(later)
     return np.asarray(predicted.reshape(len(later), -1))
-
-
-def _row(
-    share: Floats,
-    predicted: Floats,
-    ranks: Floats,
-    weights: Floats,
-    level: float,
-    confidence: float,
-) -> dict[str, float]:
-    """Return the row of one level; `share` is the share of each row's draws that are covered."""
-    gains = np.where(predicted >= 0, 1.0, -1.0) * (share - level)
-    part = weights / weights.sum()
-    mean = float(part @ gains)
-    # the terms are martingale differences up to their means, so their variances add up
-    half = -special.ndtri((1 - confidence) / 2) * np.sqrt(part**2 @ (gains - mean) ** 2)
-    fifths = (ranks < FIFTH, ranks > 1 - FIFTH)
-    lowest, highest = (np.average(share[one], weights=part[one]) for one in fifths)
-    return {
-        "level": level,
-        "excess": mean,
-        "low": max(mean - half, 0.0),
-        "high": max(mean + half, 0.0),
-        "n": gains.size,
-        "lowest_fifth": float(lowest),
-        "highest_fifth": float(highest),
-    }
