@@ -311,7 +311,9 @@ def tested_groups(
     named = Summed.of(rows, held.groups.pairs())
     if counted is not None:
         everyone, named = counted
-    n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
+    # of the groups that either table lists, each set of rows counts once
+    names = {*held.groups.names, *named.names}.difference(scanned.places, leaks.places)
+    n_groups = len(scanned.sums) + len(leaks.sums) + len(names)
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
@@ -334,7 +336,7 @@ def tested_groups(
     ]
     tests, scanned = _tests(named, probable, scanned, held, family)
     of_groups = [_everyone(everyone, given, family)]
-    scanned_as = scan_names(scanned, leaks)
+    scanned_as = scanned.listed_as | leaks.listed_as
     for one, own_tests in zip((named, *probable), tests, strict=True):
         is_probable = one is not named
         is_leak = np.array([held.is_leak(name) for name in one.names], dtype=np.bool_)
@@ -452,15 +454,6 @@ def _tests(
     return found, dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
 
 
-def scan_names(*scans: search.Scanned) -> dict[str, str]:
-    """Return the names under which the scan lists the rows of named groups, by their own."""
-    listed: dict[str, str] = {}
-    for scan in scans:
-        listed |= {name: scan.name(place) for name, place in scan.places.items()}
-        listed |= {name: name for name in scan.few}
-    return listed
-
-
 def _scan(scanned: search.Scanned, leaks: search.Scanned, family: Family) -> list[Finding]:
     """Return scanned groups; possible leaks are listed last, without tests."""
     slopes = _slopes(scanned.sums, scanned.adjusted, family.level)
@@ -513,8 +506,3 @@ def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scann
     if not (scanned.sums.n >= least).any():
         notes += (note(NoteKind.NO_LARGE_GROUP, numbers=(least,)),)
     return scanned, leaks, notes
-
-
-def _n_groups(scanned: search.Scanned, leaks: search.Scanned, names: set[str]) -> int:
-    """Return the number of groups that either table lists; each set of rows counts once."""
-    return len(scanned.sums) + len(leaks.sums) + len(names - {*scanned.places, *leaks.places})

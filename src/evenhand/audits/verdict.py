@@ -96,7 +96,7 @@ def as_named(
 
 def decided(rows: AuditRows) -> AuditRows:
     """Return the rows of an audit with all decisions, directions and the status."""
-    level = 1 - rows.confidence
+    level = rows.family.level
     tables: dict[str, list[Finding]] = {
         name: [decide(one, rows.tolerance, level) for one in getattr(rows, name)]
         for name in ("groups", "by_forecast", "scan", "learned", "positive_part")

@@ -674,8 +674,14 @@ class Scanned:
         singles = np.flatnonzero(self.first == ALL_ROWS).tolist()
         places = {masks.groups[self.second[i]]: i for i in singles}
         named = [masks.groups[g] for g in np.flatnonzero(masks.feature >= masks.n_unnamed)]
-        listed_as = dict(zip(named, named, strict=True)) | masks.same_rows
-        return {one.name: places[same] for one, same in listed_as.items() if same in places}
+        masked = dict(zip(named, named, strict=True)) | masks.same_rows
+        return {one.name: places[same] for one, same in masked.items() if same in places}
+
+    @property
+    def listed_as(self) -> dict[str, str]:
+        """Name under which the rows of each named group are listed, by its name."""
+        listed = {name: self.name(place) for name, place in self.places.items()}
+        return listed | {name: name for name in self.few}
 
     def name(self, place: int) -> str:
         """Return the name of a group."""
