@@ -336,10 +336,10 @@ def tested_groups(
     ]
     tests, scanned = _tests(named, probable, scanned, held, family)
     of_groups = [_everyone(everyone, given, family)]
-    scanned_as = scanned.listed_as | leaks.listed_as
+    scanned_as, leaked = scanned.listed_as | leaks.listed_as, held.leaked("group")
     for one, own_tests in zip((named, *probable), tests, strict=True):
         is_probable = one is not named
-        is_leak = np.array([held.is_leak(name) for name in one.names], dtype=np.bool_)
+        is_leak = np.array([name in leaked for name in one.names], dtype=np.bool_)
         of_groups += one.findings(
             family,
             "groups",
@@ -441,7 +441,8 @@ def _tests(
     names = [name for one in listed for name in one.names]
     p_value = np.concatenate([one.sums.tests.p_value for one in listed])
     p_value[: len(named.sums)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
-    p_value[[held.is_leak(name) for name in names]] = np.nan
+    leaked = held.leaked("group")
+    p_value[[name in leaked for name in names]] = np.nan
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
     at = np.array([places.get(name, of_scan.size + i) for i, name in enumerate(names)], np.intp)
     is_listed = at < of_scan.size

@@ -203,28 +203,25 @@ class HeldOut:
     @cached_property
     def searched(self) -> Any:
         """Features that groups are searched in; None if there are none."""
-        return self._features(is_leak=False) if self._leaked("feature") else self.features
+        return self._features(is_leak=False) if self.leaked("feature") else self.features
 
     @property
     def judged(self) -> Groups:
         """Named groups that are scanned: those of known members."""
-        return self.groups.known().without(self._leaked("group"))
+        return self.groups.known().without(self.leaked("group"))
 
     @property
     def leaking(self) -> tuple[Any, Groups]:
         """Features and named groups that the outcome may define."""
         return self._features(is_leak=True), self.groups.known().without(self.judged)
 
-    def is_leak(self, name: str) -> bool:
-        """Whether the outcome may define a named group."""
-        return name in self._leaked("group")
-
-    def _leaked(self, kind: str) -> set[str]:
+    def leaked(self, kind: str) -> set[str]:
+        """Return the names of groups or features that the outcome may define."""
         return {one.name for one in self.leaks if one.kind == kind}
 
     def _features(self, *, is_leak: bool) -> Any:
         table = as_table(self.features, self.kept.size)
-        leaked = self._leaked("feature")
+        leaked = self.leaked("feature")
         some = table.loc[:, [(str(name) in leaked) == is_leak for name in table.columns]]
         return some if is_leak or some.shape[1] else None
 
