@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import (
     BayesianRidge,
@@ -312,66 +312,54 @@ def mixture():
 
 MODELS = {
     # forecasters
-    "PAIC": (lambda: PAICRegressor(0.2, **NETWORK), "y"),
-    "mixture": (mixture, "y"),
-    "boosted": (
-        lambda: BoostedDistributionRegressor(20, min_child_samples=10, cv=2, **ONE),
-        "amount",
-    ),
-    "classifier": (lambda: ClassifierForecaster(tree()), "event"),
-    "default classifier": (lambda: ClassifierForecaster(**ONE), "event"),
-    "classifier of scores": (lambda: ClassifierForecaster(tree()), "score"),
-    "counts": (lambda: CountRegressor(DummyRegressor(), **ONE), "count"),
-    "default counts": (lambda: CountRegressor(**ONE), "count"),
-    "hurdle": (lambda: HurdleRegressor(tree(), BayesianRidge(), **ONE), "cost"),
-    "recalibrated": (lambda: RecalibratedRegressor(BayesianRidge(), by="rooms", **ONE), "y"),
+    "PAIC": (PAICRegressor(0.2, **NETWORK), "y"),
+    "mixture": (mixture(), "y"),
+    "boosted": (BoostedDistributionRegressor(20, min_child_samples=10, cv=2, **ONE), "amount"),
+    "classifier": (ClassifierForecaster(tree()), "event"),
+    "default classifier": (ClassifierForecaster(**ONE), "event"),
+    "classifier of scores": (ClassifierForecaster(tree()), "score"),
+    "counts": (CountRegressor(DummyRegressor(), **ONE), "count"),
+    "default counts": (CountRegressor(**ONE), "count"),
+    "hurdle": (HurdleRegressor(tree(), BayesianRidge(), **ONE), "cost"),
+    "recalibrated": (RecalibratedRegressor(BayesianRidge(), by="rooms", **ONE), "y"),
     "recalibrated overlapping": (
-        lambda: RecalibratedRegressor(
-            BayesianRidge(), by={"old": "age > 50", "large": "rooms > 2"}, **ONE
-        ),
+        RecalibratedRegressor(BayesianRidge(), by={"old": "age > 50", "large": "rooms > 2"}, **ONE),
         "y",
     ),
     "recalibrated events": (
-        lambda: RecalibratedRegressor(ClassifierForecaster(tree()), by="rooms", **ONE),
+        RecalibratedRegressor(ClassifierForecaster(tree()), by="rooms", **ONE),
         "event",
     ),
     "recalibrated counts": (
-        lambda: RecalibratedRegressor(CountRegressor(DummyRegressor(), **ONE), by="rooms", **ONE),
+        RecalibratedRegressor(CountRegressor(DummyRegressor(), **ONE), by="rooms", **ONE),
         "count",
     ),
     "recalibrated hurdle": (
-        lambda: RecalibratedRegressor(
-            HurdleRegressor(tree(), BayesianRidge(), **ONE), by="rooms", **ONE
-        ),
+        RecalibratedRegressor(HurdleRegressor(tree(), BayesianRidge(), **ONE), by="rooms", **ONE),
         "cost",
     ),
     # kinds of bases
-    "around a forecaster": (lambda: RandomizedRegressor(mixture(), 0.3, **ONE), "y"),
-    "around members": (lambda: RandomizedRegressor([BayesianRidge(), BayesianRidge()], **ONE), "y"),
-    "around a function": (lambda: RandomizedRegressor(known, 0.2, **ONE), "time"),
-    "around a classifier": (lambda: RandomizedRegressor(tree(), **ONE), "score"),
-    "around ppf": (lambda: RandomizedRegressor(Shifted(), 0.2, "laplace", **ONE), "y"),
+    "around a forecaster": (RandomizedRegressor(mixture(), 0.3, **ONE), "y"),
+    "around members": (RandomizedRegressor([BayesianRidge(), BayesianRidge()], **ONE), "y"),
+    "around a function": (RandomizedRegressor(known, 0.2, **ONE), "time"),
+    "around a classifier": (RandomizedRegressor(tree(), **ONE), "score"),
+    "around ppf": (RandomizedRegressor(Shifted(), 0.2, "laplace", **ONE), "y"),
     "around counts": (
-        lambda: RandomizedRegressor(PoissonRegressor(tol=1e-10, max_iter=1000), **ONE),
+        RandomizedRegressor(PoissonRegressor(tol=1e-10, max_iter=1000), **ONE),
         "count",
     ),
-    "around quantiles": (
-        lambda: RandomizedRegressor(QuantileRegressor(alpha=0.0), 0.2, **ONE),
-        "y",
-    ),
+    "around quantiles": (RandomizedRegressor(QuantileRegressor(alpha=0.0), 0.2, **ONE), "y"),
     "around std": (
-        lambda: RandomizedRegressor(BayesianRidge(), 0.2, "gaussian", recalibrate=True, **ONE),
+        RandomizedRegressor(BayesianRidge(), 0.2, "gaussian", recalibrate=True, **ONE),
         "y",
     ),
-    "around residuals": (lambda: RandomizedRegressor(LinearRegression(), **ONE), "y"),
+    "around residuals": (RandomizedRegressor(LinearRegression(), **ONE), "y"),
     "around constant residuals": (
-        lambda: RandomizedRegressor(
-            LinearRegression(), spread="constant", support=(0.0, None), **ONE
-        ),
+        RandomizedRegressor(LinearRegression(), spread="constant", support=(0.0, None), **ONE),
         "amount",
     ),
     "around a hurdle": (
-        lambda: RandomizedRegressor(HurdleRegressor(tree(), BayesianRidge(), **ONE), **ONE),
+        RandomizedRegressor(HurdleRegressor(tree(), BayesianRidge(), **ONE), **ONE),
         "cost",
     ),
 }
@@ -393,9 +381,9 @@ def stored_models(folder):
         "time": np.minimum(np.abs(y) + 0.25, 8.0),
     }
     said = {}
-    for name, (make, column) in MODELS.items():
+    for name, (example, column) in MODELS.items():
         with warnings.catch_warnings(action="ignore"):  # of models that are stored by their names
-            model = make().fit(table[NUMERIC], outcomes[column])
+            model = clone(example).fit(table[NUMERIC], outcomes[column])
             save(model, folder / name)
             inner = {"around a function": known, "around ppf": getattr(model, "estimator_", None)}
             again = load(folder / name, *([inner[name]] if name in inner else []))

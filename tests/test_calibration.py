@@ -110,27 +110,31 @@ def test_a_pit_is_covered_where_the_interval_holds_the_outcome():
     np.testing.assert_array_equal(covered(forecast.pit(y), 0.8), expected)
 
 
+def seeded(seed):
+    return np.random.default_rng(seed)
+
+
 def crime_like(n=2000):
     """Return shares on a 0.01 grid, piled up at 1, as in Communities and Crime."""
-    return np.round(np.clip(np.random.default_rng(0).exponential(0.3, size=n), 0, 1), 2)
+    return np.round(np.clip(seeded(0).exponential(0.3, size=n), 0, 1), 2)
 
 
 @pytest.mark.parametrize(
     ("y", "step"),
     [
-        (np.random.default_rng(0).integers(0, 300, size=1000).astype(float), 1.0),
-        (np.random.default_rng(0).integers(0, 300, size=1000) * 2.0, 2.0),
-        (np.random.default_rng(0).integers(-40, 40, size=1000) * 0.25 + 0.125, 0.25),
-        (np.round(np.random.default_rng(0).normal(1e6, 0.3, size=1000), 2), 0.01),
-        (np.random.default_rng(0).integers(0, 50, size=1000) * 1e-9, 1e-9),
+        (seeded(0).integers(0, 300, size=1000).astype(float), 1.0),
+        (seeded(0).integers(0, 300, size=1000) * 2.0, 2.0),
+        (seeded(0).integers(-40, 40, size=1000) * 0.25 + 0.125, 0.25),
+        (np.round(seeded(0).normal(1e6, 0.3, size=1000), 2), 0.01),
+        (seeded(0).integers(0, 50, size=1000) * 1e-9, 1e-9),
         (crime_like(), 0.01),
         (-crime_like(), 0.01),
         ([1.0, 1.0, 4.0], 3.0),
         (np.arange(500.0), 1.0),
-        (np.random.default_rng(0).choice(4000, size=60, replace=False) + 950.0, 1.0),
-        (np.random.default_rng(0).permutation(4000)[:60] * 0.05 / 3.7 - 2.0, 0.05 / 3.7),
-        (np.append(np.random.default_rng(0).integers(9, 90, size=300) * 100.0, [1234, 5677]), 1.0),
-        (np.random.default_rng(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
+        (seeded(0).choice(4000, size=60, replace=False) + 950.0, 1.0),
+        (seeded(0).permutation(4000)[:60] * 0.05 / 3.7 - 2.0, 0.05 / 3.7),
+        (np.append(seeded(0).integers(9, 90, size=300) * 100.0, [1234, 5677]), 1.0),
+        (seeded(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
     ],
 )
 def test_the_step_of_rounded_outcomes_is_found(y, step):
@@ -143,15 +147,10 @@ def test_the_step_of_rounded_outcomes_is_found(y, step):
 @pytest.mark.parametrize(
     "y",
     [
-        np.random.default_rng(0).normal(size=500),
-        np.random.default_rng(0).choice(np.random.default_rng(1).normal(size=500), size=500),
-        np.concatenate((np.zeros(250), np.random.default_rng(0).exponential(size=250))),
-        np.concatenate(
-            (
-                np.random.default_rng(0).integers(0, 20, size=250),
-                np.random.default_rng(1).normal(size=250),
-            )
-        ),
+        seeded(0).normal(size=500),
+        seeded(0).choice(seeded(1).normal(size=500), size=500),
+        np.concatenate((np.zeros(250), seeded(0).exponential(size=250))),
+        np.concatenate((seeded(0).integers(0, 20, size=250), seeded(1).normal(size=250))),
         np.arange(9.0),
         np.full(50, 3.0),
         [3.0],
