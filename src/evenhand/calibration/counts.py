@@ -240,15 +240,15 @@ def count_pits(
     return replace(counted(), groups=groups)
 
 
-def _pit_bins(cells: Floats) -> NDArray[np.int32]:
+def _pit_bins(cells: Floats) -> NDArray[np.int16]:
     """Return the bin of each PIT."""
-    bins = (cells * PIT_BINS).astype(np.int32)
+    bins = (cells * PIT_BINS).astype(np.int16)
     # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or below
     # the lower edge of its bin belongs to the bin below. The first bin includes PITs of 0
     bins -= (cells <= bins / PIT_BINS) & (bins > 0)
     return bins
 
 
-def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
+def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int16]:
     """Return bins of [0, top]; their number is a power of two, so that the product is exact."""
-    return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
+    return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int16)

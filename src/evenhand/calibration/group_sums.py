@@ -137,7 +137,7 @@ class GroupRows:
         pit = cells.low.mean(axis=-1)
         pit = pit if cells.are_points else (pit + cells.high.mean(axis=-1)) / 2
         values = np.vstack((self.matrix, pit if cells.weights is None else cells.weights * pit))
-        sums = np.array([values[:, mask].sum(axis=-1) for mask in masks])
+        sums = np.array([values.compress(mask, axis=-1).sum(axis=-1) for mask in masks])
         return dict(zip((*self.values, "pit"), sums.reshape(-1, len(values)).T, strict=True))
 
     def sums(self, masks: Iterable[Mask]) -> GroupSums:

@@ -81,8 +81,8 @@ class AuditColumns:
         Columns that define groups, and columns in which groups are searched.
     person : str or None
         Column with ids of people.
-    columns : tuple of str
-        All columns that are read: these, and those that the forecasts require.
+    scored : tuple of str
+        Columns that are read of all rows: the target, those of named groups, forecasts and people.
     """
 
     subject: Subject
@@ -91,7 +91,7 @@ class AuditColumns:
     named: tuple[str, ...]
     searched: tuple[str, ...]
     person: str | None
-    columns: tuple[str, ...]
+    scored: tuple[str, ...]
 
     @classmethod
     def of(
@@ -121,8 +121,8 @@ class AuditColumns:
         # called even if features are given: it refuses a target that is one of the forecasts
         own = searched_columns(subject, parts.columns, target, {target, *persons}, source)
         searched = tuple(own if features is None else features)
-        read = dict.fromkeys((target, *named, *searched, *used, *persons[:1]))
-        return cls(subject, source, target, named, searched, next(iter(persons), None), tuple(read))
+        scored = tuple(dict.fromkeys((target, *named, *used, *persons[:1])))
+        return cls(subject, source, target, named, searched, next(iter(persons), None), scored)
 
 
 # --- surveys of tables in parts: rows, outcomes, values of group columns, and people
@@ -195,7 +195,7 @@ def survey_part(shared: tuple[AuditColumns, int], parts: Parts, i: int) -> Surve
     seen: dict[str, Seen] = {}
     people: list[People] = []
     unseen: list[UnseenValues] = []
-    for block, (start, table) in enumerate(parts.blocks(i, columns.columns)):
+    for block, (start, table) in enumerate(parts.blocks(i, columns.scored)):
         y = number_column(table, columns.target, source=source, start=start)
         n += y.size
         # little-endian, so that the hash does not depend on the machine
@@ -208,12 +208,9 @@ def survey_part(shared: tuple[AuditColumns, int], parts: Parts, i: int) -> Surve
             chance = block_generator(seed, SURVEY, i, block).random(y.size)
             people.append(People.of(labels, i, start, chance))
         with about(source):
-            for name in table.columns:
-                # refuses lists and structs here, where the part is known; a few rows suffice
-                coded(table[name].head(100), f"column {name!r}")
             found = {name: Seen.of(table[name]) for name in columns.named}
+            unseen.append(UnseenValues.of(columns.subject.schema, table))
         seen = {name: seen[name] + found[name] for name in seen} or found
-        unseen.append(UnseenValues.of(columns.subject.schema, table))
     if n == 0:
         return None
     who = People.joined(people) if people else None
@@ -232,9 +229,14 @@ def take_part(
     """
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
-    blocks = parts.blocks(i, columns.columns)
+    # groups are searched in the sample alone
+    blocks = parts.blocks(i, tuple(dict.fromkeys((*columns.scored, *columns.searched))))
     taken = [block.iloc[_within(rows, start, len(block))] for start, block in blocks]
     table = pd.concat(taken, ignore_index=True)
+    with about(source):
+        for name in table.columns:
+            # refuses lists and structs here, where the part is known; a few rows suffice
+            coded(table[name].head(100), f"column {name!r}")
     forecaster: Any
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
@@ -276,7 +278,7 @@ def count_part(
     source = parts.names[i]
     rows = None if kept is None else np.flatnonzero(np.unpackbits(kept[i]))
     counts = None
-    for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
+    for block, (start, whole) in enumerate(parts.blocks(i, columns.scored)):
         table = whole if rows is None else whole.iloc[_within(rows, start, len(whole))]
         if len(table):
             y = number_column(table, columns.target, source=source, start=start)
@@ -391,9 +393,10 @@ def audit_parts(
 
     Notes
     -----
-    The required columns of the table are read three times: to collect the outcomes and the values
-    of group columns, to take the random sample and try the forecaster on it, and to score. Bad
-    parts are therefore found early.
+    The columns of outcomes, groups and forecasts are read three times: to collect the outcomes and
+    the values of group columns, to take the random sample and try the forecaster on it, and to
+    score. Bad parts are therefore found early. Columns in which groups are searched are read once,
+    for the sample.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones.
     Certified bounds remain valid and are hardly wider: see `certificates.certify_counts`. Tests,

@@ -29,11 +29,12 @@ SERVED = re.compile(r"r|context|key|served_mean|served_std|(q|survival_)[0-9.]+"
 by them."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelSubject:
     """A fitted forecaster that was trained on a table."""
 
     forecaster: Any
+    _kind: OutcomeKind | None = None
 
     @property
     def schema(self) -> Schema:
@@ -54,8 +55,10 @@ class ModelSubject:
         return names
 
     def outcome_kind_in(self, table: pd.DataFrame, source: str) -> OutcomeKind:
-        """Return the kind of outcome, from the forecast of the first row."""
-        return _forecast_of(self, table.head(1), source).outcome_kind
+        """Return the kind of outcome, from the forecast of the first row that was seen."""
+        if self._kind is None:
+            self._kind = _forecast_of(self, table.head(1), source).outcome_kind
+        return self._kind
 
     def check_outcomes(
         self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
