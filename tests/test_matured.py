@@ -21,7 +21,6 @@ def watched(log, **options):
 
 
 def with_outcomes(one):
-    """Return a log with forecasts of an example and all outcomes, and the draws."""
     log = LogInMemory()
     open_context(log)
     r = serve(log, one)
@@ -159,7 +158,6 @@ def test_a_missing_entry_and_a_record_that_cannot_be_read_are_named():
 
 
 def add_forecast(log, context, person, y):
-    """Log a standard normal forecast, and its outcome at once."""
     values = {
         "context": context,
         "person": person,

@@ -42,7 +42,6 @@ def hashes(folders, seed):
 
 @pytest.fixture(scope="module")
 def models():
-    """Return a fitted model of each kind, by name."""
     with pytest.MonkeyPatch.context() as patch:
         use_small_default(patch)
         yield fitted()

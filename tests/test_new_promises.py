@@ -26,7 +26,6 @@ N, MASS, SETS = 400, 0.2, 320
 
 
 def summary(proof):
-    """Return the text of a certificate in one line."""
     return " ".join(proof.summary().split())
 
 

@@ -78,7 +78,6 @@ def from_file(model, table, folder, context="test"):
 
 
 def from_frame(model, X, ids):
-    """Forecast the people of a table in memory, of any library."""
     r = KeyedDraws(KEY, "test")(ids) if isinstance(model, RandomizedRegressor) else None
     forecast, mean = model.forecast_and_predict(X, r)
     drawn = {} if r is None else {"r": r}

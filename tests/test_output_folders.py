@@ -45,7 +45,6 @@ def made(table, tmp_path_factory):
 
 @pytest.fixture
 def folder(made, tmp_path):
-    """Return a model folder."""
     return Path(shutil.copytree(made, tmp_path / "model"))
 
 

@@ -42,7 +42,6 @@ RULES = {"right": "x > 0.5", "club": "club = 1", "young club": "age <= 40 and cl
 
 
 def standard(X):
-    """Predict the standard normal distribution for everybody."""
     return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
 
 
@@ -90,7 +89,6 @@ def masks_of(table):
 
 
 def corrections(pit, masks):
-    """Return the joint corrections of groups by masks."""
     members = Members.overlapping([str(i) for i in range(masks.shape[1])], masks)
     return learn_corrections(Cells(pit), np.ones(pit.size), members)
 

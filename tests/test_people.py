@@ -104,7 +104,6 @@ NORMAL = ("--forecast", "mean=mean,std=std")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with a key and a randomized model."""
     folder = tmp_path_factory.mktemp("people")
     key_file(folder / "key", KEY + b"\n")
     save(SERVED, folder / "model")

@@ -38,7 +38,6 @@ def check_interval(found, name, estimate, error):
 
 
 def curve(p, y, w=None):
-    """Return the isotonic curve without a band."""
     return isotonic_curve(p, y, NONE, NONE, NONE, NONE, w)
 
 
@@ -300,7 +299,6 @@ def test_a_curve_has_few_points_which_lie_on_it():
 
 
 def events(n, seed):
-    """Return calibrated probabilities, mean 1/4, and events."""
     rng = np.random.default_rng(seed)
     p = rng.beta(1.0, 3.0, size=n)
     return p, rng.random(n) < p
@@ -326,7 +324,6 @@ def test_intervals_are_those_of_clopper_and_pearson_by_bonferroni():
 
 
 def is_off(found):
-    """Whether the mean probability of each bin lies outside its interval."""
     return ~found["probability"].between(found["low"], found["high"])
 
 
@@ -353,7 +350,6 @@ def test_weights_are_repetitions_in_rates_and_draws_are_averaged():
 
 
 def expected_ratio(mean, slope, shift):
-    """Return the event rate divided by the mean probability."""
     law = stats.norm(mean, 1.2)
     ends = mean - 12, mean + 12
     rate, _ = integrate.quad(lambda z: expit(shift + slope * z) * law.pdf(z), *ends)

@@ -84,7 +84,6 @@ def rows_with(x, known=None):
 
 
 def cvar(x, mass):
-    """Mean of the largest share of equally likely values."""
     levels = np.sort(x)[::-1]
     upto = np.minimum(np.arange(1, levels.size + 1) / levels.size, mass)
     return float(np.diff(upto, prepend=0.0) @ levels / mass)

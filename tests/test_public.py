@@ -28,7 +28,6 @@ NOT_CALLED = {
 
 
 def fresh(code, folder=None):
-    """Run code in a process of its own and return what it prints."""
     return subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder
     ).stdout
@@ -165,7 +164,6 @@ LOSSES = (
 
 
 def signatures():
-    """Signatures of all public functions, and of the public methods of all public classes."""
     found = {f"evenhand.{name}": getattr(evenhand, name) for name in evenhand.__all__}
     for room in ROOMS:
         found |= {f"{room}.{name}": value for name, value in public(room)}

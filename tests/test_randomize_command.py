@@ -46,7 +46,6 @@ def tables(tmp_path_factory):
 
 @pytest.fixture
 def place(tmp_path, tables):
-    """Return a folder with rows that have outcomes, new rows and a key."""
     for name in ("old.csv", "new.csv"):
         shutil.copy(tables / name, tmp_path / name)
     key_file(tmp_path / "key", KEY)

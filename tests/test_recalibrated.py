@@ -31,7 +31,6 @@ TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
 def learn_map(pit, weight):
-    """Return the knots of the map of all rows."""
     return samples.learn_map(Cells(pit), weight)
 
 

@@ -22,7 +22,6 @@ pytestmark = [
 
 
 def commands():
-    """Return the calls of evenhand in the docstring of the recipe."""
     text = ast.get_docstring(ast.parse(RECIPE.read_text(encoding="utf-8")))
     lines = text.replace("\\\n", " ").splitlines()
     return [shlex.split(line)[1:] for line in lines if line.strip().startswith("evenhand ")]
@@ -30,7 +29,6 @@ def commands():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder in which the recipe has run."""
     pytest.importorskip("lifelines")
     pytest.importorskip("sksurv")
     folder = tmp_path_factory.mktemp("cox")

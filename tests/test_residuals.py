@@ -38,7 +38,6 @@ def noisy_region(n, region, seed):
 
 
 def conformal_width(X, y):
-    """Return the width of split conformal 80% intervals around a linear regression."""
     half = len(y) // 2
     model = LinearRegression().fit(X[:half], y[:half])
     scores = np.sort(np.abs(y[half:] - model.predict(X[half:])))

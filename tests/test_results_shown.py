@@ -39,7 +39,6 @@ HOSTILE = "<b>groups\n\x1b[31m</b>" + "x" * 500
 
 @cache
 def results():
-    """Return one of every kind of result."""
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"a": rng.normal(size=N), "<b>": rng.normal(size=N)}), rng.normal(size=N)
     stated = Forecast.from_normal(np.zeros(N), np.ones(N))

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from complaints import refused
 from evenhand import RandomizedRegressor, load, save, store
-from evenhand._files import replace_file, sweep_partials, write_text
+from evenhand._files import write_text
 from evenhand._locks import OLD_SECONDS
 
 ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "20"))
@@ -164,18 +164,6 @@ def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed, tmp_path)
     assert store.read_certificate(tmp_path)["number"] == 0
     put(packed[1], 1, tmp_path)
     assert whole(tmp_path, packed) == 1
-
-
-def test_the_partials_of_a_running_process_are_never_swept(tmp_path, monkeypatch):
-    replace = os.replace
-
-    def swept(source, target):
-        sweep_partials(tmp_path)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", swept)
-    replace_file(tmp_path / "file", b"content")
-    assert (tmp_path / "file").read_bytes() == b"content"
 
 
 def test_without_locks_only_old_files_are_swept(packed, tmp_path, monkeypatch):

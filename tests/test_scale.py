@@ -80,7 +80,6 @@ def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(c
 
 
 def awkward(n, seed):
-    """Make columns that are hard to part."""
     random = np.random.default_rng(seed)
     table = people(n, seed)
     table["large"] = 2**53 + random.integers(0, 50, n)

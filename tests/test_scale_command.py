@@ -30,7 +30,6 @@ def evenhand(evenhand, monkeypatch):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with a table in parts, the same in one file, a key and two models."""
     folder = tmp_path_factory.mktemp("command")
     table = people(ROWS)
     write_parts(table, folder / "parts", [500, 501, 1700])

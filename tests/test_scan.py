@@ -120,17 +120,6 @@ def test_one_random_draw_of_each_person_is_tested():
     assert (first["direction"] == "intervals too narrow").all()
 
 
-def test_binning_error_reaches_its_bound_and_never_passes_it():
-    # an atom just above each edge: exact error half a bin, binned error none
-    u = (np.arange(BINS) + 1e-9) / BINS
-    X = pd.DataFrame({"a": np.r_[np.zeros(BINS), np.ones(BINS)]})
-    frame = scan_groups(np.r_[u, np.full(BINS, 0.5)], X, 2).set_index("group")
-    assert calibration_error(u) == pytest.approx(1 / (2 * BINS), abs=1e-8)
-    assert frame.loc["a = 0", "error"] == pytest.approx(0, abs=1e-8)
-    # an atom at an edge is separated by a line over the bin before it
-    assert abs(frame.loc["a = 1", "error"] - 0.25) <= 1 / (2 * BINS)
-
-
 def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number():
     X = np.random.default_rng(0).normal(size=(40, 751))
     told = (

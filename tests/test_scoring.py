@@ -71,7 +71,6 @@ def test_estimators_without_a_forecast_are_refused_with_the_remedy():
 
 
 def log_density(model, X, y):
-    """Mean log density, whatever the outcomes are."""
     return float(model.forecast(X, 0.5).logpdf(y).mean())
 
 

@@ -55,7 +55,6 @@ def predict(place, to, *more):
 
 @pytest.fixture
 def served(place, tmp_path, evenhand):
-    """Return forecasts that were added to the log of this test."""
     evenhand(*predict(place, tmp_path)).done()
     return read(tmp_path / "out.csv")
 

@@ -167,7 +167,6 @@ def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low):
 
 
 def bands_hold(law, bands):
-    """Return whether both bands contain the law everywhere, up to rounding errors."""
     rounding = 1e-12
     upper = law.cdf(bands.upper.starts[1:], below=True) <= bands.upper.upper[:-1] + rounding
     mirrored = 1 - law.cdf(1 - bands.mirrored.starts[1:])
@@ -175,7 +174,6 @@ def bands_hold(law, bands):
 
 
 def is_false(proof, law):
-    """Return whether one certificate states anything that is false about a known law."""
     if any(proof.group_error(mass) < found_error(law, proof.link, mass) for mass in MASSES):
         return True
     return bool(states_false_coverage(proof, law))

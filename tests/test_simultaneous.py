@@ -27,7 +27,6 @@ MEASURES = ("error", "bias", "coverage_80", "coverage_90")
 
 
 def shifts(x):
-    """Return shifts of outcomes that depend on two features."""
     return 0.4 * (x[:, 0] > 0) - 0.3 * ((x[:, 0] > 0) & (x[:, 1] > 0))
 
 

@@ -69,7 +69,6 @@ def status(values):
 
 
 def short(values):
-    """Return the short text of an audit in one line."""
     return " ".join(audit_text(judged(values)).split())
 
 

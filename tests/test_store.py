@@ -232,8 +232,6 @@ def cubed_normal(rows):
 
 
 class Foreign(RegressorMixin, BaseEstimator):
-    """An estimator that is not of scikit-learn."""
-
     def fit(self, X, y):
         self.mean_ = float(np.mean(y))
         return self

@@ -205,7 +205,6 @@ def test_places_that_cannot_be_written_are_refused_early(tmp_path):
 
 
 def groups_of(values):
-    """Return the group names and the positions of their rows."""
     groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
     assert all(rows.dtype == np.bool_ for rows in groups.values())
     return {name: np.flatnonzero(rows).tolist() for name, rows in groups.items()}

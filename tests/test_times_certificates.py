@@ -23,7 +23,6 @@ LINK = Entropic(0.12)
 
 
 def curves(rate, horizon=None):
-    """Forecast exponential times, by their curves at 60 times."""
     grid = np.linspace(0.05, 3.0, 60)
     return Forecast.from_survival(grid, np.exp(-grid * rate[:, None]), horizon)
 

@@ -87,7 +87,6 @@ KINDS = pytest.mark.parametrize("kind", ["no horizon", "horizon", "randomized"])
 
 
 def section(kind, key):
-    """Return a section of the page."""
     return next(one for one in audit_document(audited(kind).rows).sections if one.key == key)
 
 
@@ -99,7 +98,6 @@ def table(part):
 
 
 def texts(kind):
-    """Return everything that text and page contain, without line breaks and markup."""
     rows = audited(kind).rows
     page = re.sub(
         r"<script.*?</script>|<style.*?</style>|<[^>]*>", "", audit_html(rows), flags=re.S

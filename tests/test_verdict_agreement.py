@@ -197,7 +197,6 @@ QUICK = {"search": Search(masses=(0.5,), learned_masses=(0.2,), n_simulations=2)
 
 
 def people(n, seed):
-    """Return features and standard normal outcomes."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {

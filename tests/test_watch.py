@@ -24,7 +24,6 @@ LINK = Entropic(0.12)
 
 
 def times_of(n_days, per_day):
-    """Times of serving, evenly spread over each day."""
     return START + (np.arange(n_days * per_day) * (DAY // per_day))
 
 

@@ -16,7 +16,6 @@ from test_golden_pages import data_of, page_text
 
 
 def shown(values):
-    """Return what a reader of the page sees or hears, in one line."""
     return " ".join(page_text(watch_html(values)).split())
 
 

@@ -88,7 +88,6 @@ def served(**more):
 
 
 def check(found, u):
-    """Compare the table with the bounds of the PITs."""
     table = found.plain_intervals
     assert [(row.mass, row.level) for row in table.itertuples()] == [
         (mass, level) for mass in SIZES for level in LEVELS
