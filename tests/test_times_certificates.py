@@ -6,13 +6,8 @@ from sklearn.linear_model import BayesianRidge
 
 from censored_laws import Sample, forecast_cdf
 from complaints import refused
-from evenhand import Forecast, Outcomes, certify, randomize
-from evenhand.calibration import (
-    Cells,
-    Reading,
-    cell_excess,
-    cvar,
-)
+from evenhand import Forecast, InputError, Outcomes, certify, randomize
+from evenhand.calibration import Cells, Reading, cell_excess, cvar
 from evenhand.certificates import certify_events, certify_rows
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered, nodes
@@ -218,7 +213,7 @@ def test_the_price_of_times_is_that_of_the_right_censored_log_score():
 def test_randomize_refuses_what_cannot_be_certified():
     X, z, event, entry = many_events(1000, 18, leaving=2.0)
     options = {"event": event, "horizon": 2.0}
-    refused = [
+    cases = [
         ("were lost before the horizon", model, options | {"entered": entry}),
         ("horizon is missing", model, {"event": event}),
         ("event is missing", model, {}),
@@ -226,8 +221,9 @@ def test_randomize_refuses_what_cannot_be_certified():
         ("atom at it", model, options | {"horizon": 1.5, "entered": entry}),
         ("fitted beforehand", BayesianRidge(), options),
     ]
-    for message, estimator, known in refused:
-        refused(message, randomize, estimator, X, Outcomes(z, **known), random_state=0)
+    for message, estimator, known in cases:
+        with pytest.raises(InputError, match=message):
+            randomize(estimator, X, Outcomes(z, **known), random_state=0)
 
 
 # --- simulations: bounds below the population's value in at most 5% of data sets
@@ -236,13 +232,11 @@ def test_randomize_refuses_what_cannot_be_certified():
 def completed(sample, times):
     """Return the largest pathwise error of each person, from its definition."""
     at, top = (forecast_cdf(y, sample.x) for y in (times.value, np.full(times.n_samples, 2.0)))
-    errors = [np.interp(u, GRID, LINK.pathwise_error(GRID)) for u in (at, top)]
-    cells = np.interp(top, GRID, LINK.cell_error(GRID))
+    grid = np.linspace(0, 1, 4001)
+    errors = [np.interp(u, grid, LINK.pathwise_error(grid)) for u in (at, top)]
+    cells = np.interp(top, grid, LINK.cell_error(grid))
     known = np.where(times.happened, errors[0], cells)
     return np.asarray(np.where(times.is_lost, np.maximum(*errors), known))
-
-
-GRID = np.linspace(0, 1, 4001)
 
 
 MASSES = (0.1, 0.2, 0.5)
