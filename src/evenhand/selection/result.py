@@ -77,38 +77,26 @@ def without_features(
         each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
         parts = [(rows, others) for rows, others in each if rows.size]
     values = np.union1d(learned, held_out)
-    is_smooth = like.outcome_kind is not OutcomeKind.COUNT
-    if is_smooth and not all(_has_density(_continuous(others, like)) for _, others in parts):
-        return []
-    return [(rows, _of_kind(like, others, rows.size, values)) for rows, others in parts]
+    made = [(rows, _of_kind(like, others, rows.size, values)) for rows, others in parts]
+    found = [(rows, forecast) for rows, forecast in made if forecast is not None]
+    return found if len(found) == len(made) else []
 
 
-def _of_kind(like: Forecast, outcomes: Floats, n: int, values: Floats) -> Forecast:
-    """Return the same distribution for n people, of the kind of a forecast."""
+def _of_kind(like: Forecast, outcomes: Floats, n: int, values: Floats) -> Forecast | None:
+    """Return the same distribution for n people, of the kind of a forecast; None without one."""
     match like.outcome_kind:
         case OutcomeKind.COUNT:
             return _shares(values, outcomes, n)
         case OutcomeKind.HURDLE:
             hurdle = as_hurdle(like.distribution)
-            n_atom = int(np.sum(outcomes == hurdle.at))
-            chance = np.full(n, (n_atom + 0.5) / (outcomes.size + 1))
-            part = _smoothed(_continuous(outcomes, like), n)
+            is_off = outcomes != hurdle.at
+            chance = np.full(n, (np.sum(~is_off) + 0.5) / (outcomes.size + 1))
+            part = _smoothed(outcomes[is_off], n)
+            if part is None:
+                return None
             return Forecast.from_hurdle(chance, part, at=hurdle.at, end=hurdle.end)
         case _:
             return _smoothed(outcomes, n)
-
-
-def _continuous(outcomes: Floats, like: Forecast) -> Floats:
-    """Return the outcomes that are not an atom of forecasts with a continuous part."""
-    if like.outcome_kind is OutcomeKind.HURDLE:
-        return np.asarray(outcomes[outcomes != as_hurdle(like.distribution).at])
-    return outcomes
-
-
-def _has_density(outcomes: Floats) -> bool:
-    """Whether outcomes differ enough for a kernel estimate."""
-    kernels = _thinned(outcomes)
-    return kernels.size > 0 and bool(kernels.min() < kernels.max() and kernels.std() > 0)
 
 
 def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:
@@ -119,18 +107,15 @@ def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:
     return Forecast.from_pmf(support, np.broadcast_to(shares, (n, support.size)))
 
 
-def _thinned(outcomes: Floats) -> Floats:
-    """Return the outcomes, or `MOST_KERNELS` of their quantiles if there are more."""
-    if outcomes.size <= MOST_KERNELS:
-        return outcomes
-    return np.asarray(np.quantile(outcomes, nodes(MOST_KERNELS)[0]))
-
-
-def _smoothed(outcomes: Floats, n: int) -> Forecast:
-    """Return the same continuous distribution for n people."""
-    n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
-    levels = nodes(n_levels)[0]
-    smoothed = Quantiles(levels, Samples(_thinned(outcomes)).ppf(levels)[None, :])
+def _smoothed(outcomes: Floats, n: int) -> Forecast | None:
+    """Return the same continuous distribution for n people; None if outcomes differ too little."""
+    kernels = outcomes
+    if outcomes.size > MOST_KERNELS:
+        kernels = np.asarray(np.quantile(outcomes, nodes(MOST_KERNELS)[0]))
+    if not kernels.size or kernels.min() == kernels.max() or kernels.std() == 0:
+        return None
+    levels = nodes(int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS)))[0]
+    smoothed = Quantiles(levels, Samples(kernels).ppf(levels)[None, :])
     # shared by all people: a batch of its own for each would take hundreds of numbers per person
     return Forecast(LocationScale(smoothed, np.zeros(n)))
 
