@@ -71,20 +71,20 @@ FAULTS = (
     ),
     Fault(
         "errors of averaged cells under a link are those of their lower ends",
-        'ALL, True, False, True, "the error of an averaged position',
-        'ALL, True, True, True, "the error of an averaged position',
+        'link needs its draws",\n        has_link=True,\n        has_widths=False,',
+        'link needs its draws",\n        has_link=True,',
         PROVEN,
     ),
     Fault(
         "ordered bounds for counts without Theorem L",
-        "        KNOWN,\n        True,\n        False,",
-        "        KNOWN,\n        True,\n        True,",
+        "Reading.UNKNOWN}),\n        has_link=True,\n        has_widths=False,",
+        "Reading.UNKNOWN}),\n        has_link=True,",
         PROVEN,
     ),
     Fault(
         "Theorem L for unknown positions",
         "        frozenset({Reading.AVERAGED}),\n",
-        "        KNOWN,\n",
+        "        frozenset({Reading.AVERAGED, Reading.UNKNOWN}),\n",
         PROVEN,
     ),
     Fault(

@@ -57,6 +57,8 @@ class Proof(NamedTuple):
 
     Parameters
     ----------
+    why : str
+        Why the bound is not proven for other cells.
     readings : set of Reading
         Readings of the cells. Points are "averaged".
     has_link : bool
@@ -65,43 +67,36 @@ class Proof(NamedTuple):
         Whether averaged cells may have a width.
     has_counts : bool
         Whether rows may stand for several people.
-    why : str
-        Why the bound is not proven for other cells.
     """
 
-    readings: frozenset[Reading]
-    has_link: bool
-    has_widths: bool
-    has_counts: bool
     why: str
+    readings: frozenset[Reading] = frozenset(Reading)
+    has_link: bool = False
+    has_widths: bool = True
+    has_counts: bool = True
 
-
-ALL = frozenset(Reading)
-KNOWN = frozenset({Reading.AVERAGED, Reading.UNKNOWN})
 
 PROVEN = {
-    "norm": Proof(
-        ALL, False, True, True, "before the draw of a link, widths and draws are not independent"
-    ),
+    "norm": Proof("before the draw of a link, widths and draws are not independent"),
     "norm under a link": Proof(
-        ALL, True, False, True, "the error of an averaged position under a link needs its draws"
+        "the error of an averaged position under a link needs its draws",
+        has_link=True,
+        has_widths=False,
     ),
     "ordered": Proof(
-        KNOWN,
-        True,
-        False,
-        True,
         "profiles are in one order only if the completed PIT does not depend on the draw",
+        frozenset({Reading.AVERAGED, Reading.UNKNOWN}),
+        has_link=True,
+        has_widths=False,
     ),
     "lattice": Proof(
-        frozenset({Reading.AVERAGED}),
-        True,
-        True,
-        False,
         "both positions of a person lie in one served cell, which needs the person's own draws",
+        frozenset({Reading.AVERAGED}),
+        has_link=True,
+        has_counts=False,
     ),
-    "coverage": Proof(ALL, False, True, True, "coverage is that of served intervals"),
-    "gap": Proof(ALL, False, True, False, "gaps are distances of served PITs from their draws"),
+    "coverage": Proof("coverage is that of served intervals"),
+    "gap": Proof("gaps are distances of served PITs from their draws", has_counts=False),
 }
 """Cells for which each bound is proven, by the name of the bound."""
 
