@@ -689,7 +689,13 @@ def loss_guarantee(
             table.append((*every, multiple, rows.size, *means, 0.0, high, bound))
     columns = ["group", "kind", "mass", "k", "n", "promised", "realized", "exceeded"]
     found = pd.DataFrame(table, columns=[*columns, "low", "high", "bound"])
-    verdicts = [_verdict(*row) for row in found[["low", "high", "bound"]].to_numpy()]
+    cases = {
+        "no claim": found["bound"] >= 1,
+        "proven": found["high"] <= found["bound"],
+        "broken": found["low"] > found["bound"],
+    }
+    # the first that applies
+    verdicts = np.select([*cases.values()], [*cases], "open")
     return LossGuarantee(
         table=found.assign(verdict=verdicts),
         factor=factor,
@@ -766,15 +772,6 @@ def _of_worst(shares: Floats, n_draws: int, masses: Floats, confidence: float) -
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else np.nan
-
-
-def _verdict(low: float, high: float, bound: float) -> str:
-    """Return the verdict of the rows on a bound."""
-    if bound >= 1:
-        return "no claim"
-    if high <= bound:
-        return "proven"
-    return "broken" if low > bound else "open"
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
