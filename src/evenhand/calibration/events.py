@@ -184,22 +184,17 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
     variance = probability * (1 - probability)
     c = np.ones(happened.size, dtype=np.intp) if weight is None else weight
     if happened.size > EXACT_ROWS and variance.sum() >= RARE_VARIANCE:
-        return _skewed_p_value(c * (happened - probability), c**2 * variance,
-                               c**3 * variance * (1 - 2 * probability))  # fmt: skip
+        # the normal p-value, corrected for the skewness (Cornish and Fisher 1938)
+        deviation = np.sqrt((c**2 * variance).sum())
+        if not deviation:
+            return 1.0
+        z = (c * (happened - probability)).sum() / deviation
+        z -= (c**3 * variance * (1 - 2 * probability)).sum() / deviation**3 * (z**2 - 1) / 6
+        return float(special.erfc(abs(z) / np.sqrt(2)))
     least, mass = sum_distribution(probability, c)
     at = round(float((c * happened).sum())) - least
     tails = mass[: at + 1].sum(), mass[at:].sum()
     return float(min(1.0, 2 * min(tails) + 1e-13))
-
-
-def _skewed_p_value(values: Floats, variances: Floats, cubes: Floats) -> float:
-    """Return the normal p-value of a sum, corrected for its skewness (Cornish and Fisher 1938)."""
-    deviation = np.sqrt(variances.sum())
-    if not deviation:
-        return 1.0
-    z = values.sum() / deviation
-    z -= cubes.sum() / deviation**3 * (z**2 - 1) / 6
-    return float(special.erfc(abs(z) / np.sqrt(2)))
 
 
 def two_point_entropy(t: Floats, variance: Floats) -> Floats:
