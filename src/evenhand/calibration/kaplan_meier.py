@@ -206,7 +206,7 @@ def _estimate(cells: Cells) -> tuple[KaplanMeier, float]:
 
 
 def _sizes(cells: Cells, masses: Floats, jumps: Floats, last: float, unknown: float) -> _Sizes:
-    """Return the sizes of a distribution of PITs, with a mass of each row of cells.
+    """Return the sizes of a distribution of PITs, whose rows of cells have masses.
 
     The jumps of the estimate among them add up to its value at the end; what is left is beyond the
     PIT `last`, wherever it is.

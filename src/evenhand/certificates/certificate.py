@@ -33,6 +33,7 @@ from evenhand.certificates.parts import (
     Part,
     PlainInterval,
     Values,
+    bias_bounds,
     coverage_floor,
     quantiles,
 )
@@ -617,7 +618,8 @@ class Certificate(Summarized):
 
         In rate points, between -1 and 1; both hold jointly.
         """
-        return self._known_events("bias").bias(self._size(mass), (1 + self.confidence) / 2)
+        size, each = self._size(mass), (1 + self.confidence) / 2
+        return bias_bounds(self._known_events("bias"), size, each)
 
     @cached_property
     def _event_bands(self) -> tuple[CDFBand, CDFBand]:

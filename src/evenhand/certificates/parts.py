@@ -619,16 +619,6 @@ class EventPart(OneLine):
         """Number of people of whom it is not known whether the event happened."""
         return int((self.possible & ~self.event).sum())
 
-    def bias(self, mass: float, confidence: float, seed: int | None = None) -> tuple[float, float]:
-        """Return bounds for the mean of `Y - p` in every group; each holds with `confidence`."""
-        # `1 + Y - p` is twice the mean PIT over the cell: linear in the profile (method: 12)
-        above = Values(1 + self.event - self.high, 1 + self.possible - self.low, self.count)
-        low, high = (
-            excess.worst_mean(mass, 2.0, confidence, seed)
-            for excess in (above.complement(2.0), above)
-        )
-        return 1 - low, high - 1
-
     def band(self, confidence: float, *, of_events: bool) -> CDFBand:
         """Return an upper band for `P(p <= t, Y = 1)`, or for `P(1 - p <= t, Y = 0)`."""
         # people without the event never enter P(p <= t, Y = 1) for t < 1. Limits of probabilities
@@ -636,6 +626,18 @@ class EventPart(OneLine):
         if of_events:
             return CDFBand.of(np.where(self.possible, self.low, 1.0), confidence, self.count)
         return CDFBand.of(np.where(self.event, 1.0, 1 - self.high), confidence, self.count)
+
+
+def bias_bounds(
+    events: EventPart, mass: float, confidence: float, seed: int | None = None
+) -> tuple[float, float]:
+    """Return bounds for the mean of `Y - p` in every group; each holds with `confidence`."""
+    # `1 + Y - p` is twice the mean PIT over the cell: linear in the profile (method: 12)
+    above = Values(1 + events.event - events.high, 1 + events.possible - events.low, events.count)
+    low, high = (
+        excess.worst_mean(mass, 2.0, confidence, seed) for excess in (above.complement(2.0), above)
+    )
+    return 1 - low, high - 1
 
 
 def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Floats:

@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand._format import OneLine
 from evenhand._validate import Ints, Mask
 from evenhand.calibration import share_bound
-from evenhand.certificates.parts import EventPart, Part, Values
+from evenhand.certificates.parts import EventPart, Part, Values, bias_bounds
 from evenhand.tables import Groups
 
 LEAST_ROWS = 150
@@ -184,7 +184,7 @@ class Unions(OneLine):
                 row["coverage_80_low"] = 1 - self._most(missed, part.n_intervals, tail)
                 row["coverage_80_high"] = self._most(missed.complement(), part.n_intervals, tail)
             if self.events:
-                ends = self.events[cell].bias(1.0, 1 - tail, self.seed)
+                ends = bias_bounds(self.events[cell], 1.0, 1 - tail, self.seed)
                 row["bias_low"], row["bias_high"] = ends
             rows.append(row)
         return pd.DataFrame(rows)
