@@ -194,8 +194,8 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
         where += f" The average is right ({rates})."
     # every problem is beyond the tolerance by its estimate, or by its slope
     beyond = f"over {limit} points" + " (or slope off)" * kind.has_rates
-    sure = f"in {f'{n:,}' if n else 'none'} with {confidence} confidence"
-    return f"{where} {capitalized(kind.gap)} {beyond}, {sure}."
+    sure = f"in {n:,} with" if n else "by estimate, but not 0 with"
+    return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence."
 
 
 ALL = "all people together"
