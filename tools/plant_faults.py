@@ -281,8 +281,8 @@ FAULTS = (
     ),
     Fault(
         "reflection of a link that keeps the draw",
-        "lower(log_value, np.where(upper, 1 - r, r))",
-        "lower(log_value, r)",
+        "lower(log_value, np.where(upper, 1 - draws, draws))",
+        "lower(log_value, draws)",
         LINKS,
     ),
     Fault(

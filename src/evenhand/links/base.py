@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
-from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fraction
+from evenhand._validate import Floats, Mask, as_floats, check_draws, check_fraction, refuse_entry
 
 # --- quadrature over draws, and the mean error of the Laplace link, which defines `alpha`
 
@@ -310,15 +310,15 @@ class Link(ABC):
 
     def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
         """`K(c; r)`: probability that the base's PIT is at most `c`, given the draw `r`."""
-        return self._reflected(self.log_cdf_lower, *_unit(c, r))
+        return self._reflected(self.log_cdf_lower, _unit("c", c), r)
 
     def ppf(self, u: ArrayLike, r: ArrayLike) -> Floats:
         """`H(u; r) = K^-1(u; r)`: the randomized PIT of a base PIT `u` under the draw `r`."""
-        return self._reflected(self.log_ppf_lower, *_unit(u, r))
+        return self._reflected(self.log_ppf_lower, _unit("u", u), r)
 
     def logpdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
         """`log k(c; r)`, the logarithm of the density of `K(.; r)` at `c`."""
-        values, draws = _unit(c, r)
+        values, draws = np.broadcast_arrays(_unit("c", c), check_draws(r))
         upper = values > 0.5
         log_c = np.log(np.maximum(np.where(upper, 1 - values, values), TINY))
         return self.log_pdf_lower(log_c, np.where(upper, 1 - draws, draws))
@@ -333,7 +333,7 @@ class Link(ABC):
         The error increases with `|u - 1/2|`, so a link's certificate depends on the base's PITs
         only.
         """
-        values = _unit(u, 0.5)[0]
+        values = _unit("u", u)
         # err(u) = err(1 - u): in the lower half all people share one quadrature rule
         low = np.minimum(values, 1 - values).ravel()
         if self.is_identity:
@@ -392,7 +392,7 @@ class Link(ABC):
         >>> Entropic(0.05).mean_pit([0.001, 0.01, 0.5]).round(3)
         array([0.228, 0.317, 0.5  ])
         """
-        values = _unit(u, 0.5)[0]
+        values = _unit("u", u)
         if self.is_identity:
             return np.array(values)
         low = self._mean_pit_lower(np.minimum(values, 1 - values))
@@ -407,7 +407,7 @@ class Link(ABC):
         >>> Gaussian(0.1).mean_pit_integral([0.0, 1.0])
         array([0. , 0.5])
         """
-        values = _unit(u, 0.5)[0]
+        values = _unit("u", u)
         if self.is_identity:
             return np.asarray(values**2 / 2)
         low = self._mean_pit_integral_lower(np.minimum(values, 1 - values))
@@ -535,14 +535,15 @@ class Link(ABC):
         return float((2 * weights.ravel() * self.pathwise_error(nodes.ravel())).sum() / mass)
 
     def _reflected(
-        self, lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats
+        self, lower: Callable[[Floats, Floats], Floats], values: Floats, r: ArrayLike
     ) -> Floats:
+        value, draws = np.broadcast_arrays(values, check_draws(r))
         if self.is_identity:  # without the rounding error of exp(log(u))
             return np.array(value)
         upper = value > 0.5
         with np.errstate(divide="ignore"):
             log_value = np.log(np.where(upper, 1 - value, value))
-        result = np.exp(lower(log_value, np.where(upper, 1 - r, r)))
+        result = np.exp(lower(log_value, np.where(upper, 1 - draws, draws)))
         return np.asarray(np.clip(np.where(upper, 1 - result, result), 0.0, 1.0))
 
     def __eq__(self, other: object) -> bool:
@@ -555,14 +556,11 @@ class Link(ABC):
         return f"{type(self).__name__}(alpha={self.alpha:g})"
 
 
-def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
-    values = np.asarray(value, dtype=np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        wrong = values[~((values >= 0) & (values <= 1))].flat[0]
-        raise bad_input("a probability", "lie between 0 and 1", float(wrong))
-    draws = check_draws(r)
-    shape = np.broadcast_shapes(values.shape, draws.shape)
-    return np.broadcast_to(values, shape), np.broadcast_to(draws, shape)
+def _unit(name: str, values: ArrayLike) -> Floats:
+    """Return probabilities as floats."""
+    array = as_floats(name, values)
+    refuse_entry(name, array, ~((array >= 0) & (array <= 1)), "lie between 0 and 1")
+    return array
 
 
 def _log_odds(u: Floats) -> Floats:

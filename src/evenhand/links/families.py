@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log1mexp, log_expm1, log_expm1_scaled, log_softplus, softplus
-from evenhand._validate import Floats, Mask, as_floats, bad_input, check_choice
+from evenhand._validate import Floats, Mask, as_floats, bad_input, check_choice, refuse_entry
 from evenhand.links.base import (
     TINY,
     Link,
@@ -584,23 +584,12 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     True
     """
     # above 1/3 the true distribution meets the target without a draw
-    errors = np.minimum(_check_errors(error), FREE)
-    part = errors / FREE
-    return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
-
-
-def _check_errors(error: ArrayLike) -> Floats:
-    errors = as_floats("error", error)
+    errors, rule = as_floats("error", error), "satisfy 0 < error <= 1/2"
+    refuse_entry("error", errors, errors == 0, rule, "an error of 0 has no finite price")
     wrong = ~((errors > 0) & (errors <= WORST))
-    if wrong.any():
-        first = np.argwhere(wrong)[0]
-        place = f"error[{', '.join(str(i) for i in first)}]" if errors.ndim else "error"
-        got = float(errors[tuple(first)])
-        remedy = "an error of 0 has no finite price" if got == 0 else ""
-        raise bad_input(
-            place, "satisfy 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy
-        )
-    return errors
+    refuse_entry("error", errors, wrong, rule, "fractions: 0.1, not 10")
+    part = np.minimum(errors, FREE) / FREE
+    return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
 
 
 def _main_term(part: Floats) -> Floats:
