@@ -861,12 +861,11 @@ class HurdleRegressor(Forecaster):
         rows = self._check_training(X, y, sample_weight)
         is_away = self._check_outcomes(rows.y)
         part = rows.take(np.flatnonzero(is_away))
-        seeds = [int(seed) for seed in rows.random.integers(2**31, size=2)]
         with outcomes_checked(), unreported():
-            self.classifier_ = ClassifierForecaster(self.classifier, random_state=seeds[0])
+            self.classifier_ = ClassifierForecaster(self.classifier, random_state=rows.seed())
             self.classifier_.fit(rows.X, is_away.astype(np.float64), rows.weight)
             self.regressor_ = RandomizedRegressor(
-                self.regressor, 1.0, support=self._support(part.y), random_state=seeds[1]
+                self.regressor, 1.0, support=self._support(part.y), random_state=rows.seed()
             )
             self.regressor_.fit(part.X, part.y, part.weight)
         if self.regressor_.support_ is not None:

@@ -26,6 +26,7 @@ from evenhand._validate import (
     Floats,
     InputError,
     Ints,
+    Mask,
     bad_input,
     check_finite,
     check_horizon,
@@ -394,9 +395,9 @@ def has_poisson_loss(estimator: Any) -> bool:
     return any(params.get(name) in POISSON_LOSSES for name in names)
 
 
-def are_counts(y: Floats) -> bool:
-    """Whether outcomes are whole numbers of at least 0."""
-    return bool(((y >= 0) & (y == np.round(y))).all())
+def are_counts(y: Floats) -> Mask:
+    """Return whether each outcome is a whole number of at least 0."""
+    return np.asarray((y >= 0) & (y == np.round(y)))
 
 
 def check_counts(y: Floats) -> None:
@@ -405,8 +406,7 @@ def check_counts(y: Floats) -> None:
         "use ClassifierForecaster for ordered scores, HurdleRegressor for amounts with zeros, or a"
         " regressor for continuous outcomes"
     )
-    wrong = (y < 0) | (y != np.round(y))
-    refuse_entry("y", y, wrong, "be a count, 0, 1, 2, ...", remedy)
+    refuse_entry("y", y, ~are_counts(y), "be a count, 0, 1, 2, ...", remedy)
 
 
 # --- models that predict an object with `ppf`, as those of NGBoost and skpro do

@@ -647,7 +647,7 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
     """
     inner = thawed(estimator)
     excluded = {
-        "counts": y is None or not conversions.are_counts(y),
+        "counts": y is None or not conversions.are_counts(y).all(),
         "quantiles": conversions.is_fitted(estimator) and conversions.known_levels(inner) is None,
     }
     for kind in KINDS.values():

@@ -960,7 +960,8 @@ class PAICRegressor(NeuralForecaster):
         rows = self._encode(self._check_new_rows(X))
         # the draw is an input of the network, which is itself h[x, r]
         draws = as_draws(r, rows.shape[0], random_state)
-        out = self._outputs_of(rows, draws)[0]
+        out = self._outputs_of(rows, draws.reshape(len(draws), -1))[0]
+        out = out.reshape(len(rows), *draws.shape[1:], 2)
         # standard deviations from 0.01 to 5.01, as in the published code
         std = PAIC_STD_RANGE * special.expit(out[..., 1]) + PAIC_MIN_STD
         normal = Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std)

@@ -16,6 +16,7 @@ from torch.optim.adamw import adamw
 from evenhand._progress import progress
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_fraction
 from evenhand.draws import RandomState, generator
+from evenhand.tables import row_blocks
 
 if TYPE_CHECKING:
     from evenhand.forecasters.networks import Shape
@@ -131,14 +132,12 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
     ----------
     x : ndarray of shape (n, n_inputs)
         Encoded rows.
-    r : ndarray of shape (n,), (1, m) or (n, m), or None
+    r : ndarray of shape (1, m) or (n, m), or None
         Draws.
     """
     where = pick_device(device)
-    m = r.shape[1] if r is not None and r.ndim == 2 else 1
-    draws = (
-        None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
-    )
+    n, m = len(x), 1 if r is None else r.shape[1]
+    draws = None if r is None else np.broadcast_to(r, (n, m))
     parts = []
     # float64, as PITs near 0 and 1 need the precision
     remedy = "predict fewer rows at once, or set device='cpu'"
@@ -150,8 +149,7 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
         step = max(
             1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * n_networks)
         )
-        for start in range(0, x.shape[0], step):
-            cut = slice(start, start + step)
+        for cut in row_blocks(n, step):
             # rows are repeated on the device, which saves transfers
             rows = tensor(x[cut])
             block = rows.repeat_interleave(m, dim=0).expand(n_networks, -1, -1)
@@ -160,7 +158,7 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
                 at = tensor(draws[cut].flatten()).expand(n_networks, -1)
             parts.append(evaluate(shape, layers, block, at).cpu().numpy())
     out = np.concatenate(parts, axis=1)
-    return out.reshape(out.shape[0], x.shape[0], m, -1) if r is not None and r.ndim == 2 else out
+    return out if r is None else out.reshape(n_networks, n, m, -1)
 
 
 # --- rows of a training, and their split into rows to learn from and rows for early stopping
@@ -423,9 +421,7 @@ class Training:
         """
         b = self.n_running
         sums = torch.zeros((2, b), device=self.numbers.device)
-        step = max(1, BLOCK_CELLS // b)
-        for start in range(0, self.cells[0].shape[1], step):
-            part = slice(start, start + step)
+        for part in row_blocks(self.cells[0].shape[1], max(1, BLOCK_CELLS // b)):
             r = None if self.r is None else self.r[part].expand(b, -1)
             x, y, weight = (
                 values[:, part].expand(b, *values[:, part].shape[1:])
