@@ -137,15 +137,16 @@ class TableModel(StoredWithEncoder):
         return (target - predicted) ** 2
 
     def _learn(self, X: Any, target: NDArray[Any], sample_weight: Floats | None) -> Self:
-        self._set_encoder(TableEncoder().fit(X))
-        rows = self._features(X)
+        encoder = TableEncoder()
+        rows = encoder.fit_transform(X)
+        self._set_encoder(encoder)
         weight = _varying(sample_weight)
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
         splits = rows if weight is None else on_grids(rows)
         self.trees_, self.share_ = None, 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
-            folds = self._folds(target) if rows.shape[1] else None
+            folds = self._folds(target)
         if folds is None:
             self.linear_ = clone(self._constant).fit(rows, target, weight)
             return self
@@ -191,15 +192,11 @@ class TableModel(StoredWithEncoder):
 
     def _mixed(self, X: Any) -> Floats:
         """Return the predictions of new rows."""
-        rows = self._features(X)
+        assert self._encoder is not None
+        rows = self._encoder.transform(X)
         parts = (self.share_, self.trees_), (1 - self.share_, self.linear_)
         outputs = [share * self._output(model, rows) for share, model in parts if model is not None]
         return np.asarray(sum(outputs))
-
-    def _features(self, X: Any) -> Floats:
-        """Return the rows as finite numbers, with one column per level of a category."""
-        assert self._encoder is not None
-        return self._encoder.transform(X) if self._encoder.columns_ else np.empty((len(X), 0))
 
     def _unfitted(self, n_samples: int, **settings: Any) -> Any:
         """Return trees with settings that suit a number of rows."""

@@ -135,7 +135,7 @@ class OutcomeScale:
     @classmethod
     def learn(cls, y: Floats, weight: Floats, bend: float | None = None) -> OutcomeScale:
         """Return the scale with the median of the outcomes at 0 and their quartiles near -+1."""
-        line = y if bend is None else np.arcsinh(y / bend)
+        line = cls(0.0, 1.0, bend).to_unit(y)
         # median and quartiles, so that outliers do not determine the unit of the trees
         low, centre, high = weighted_quantiles(line, weight, [0.25, 0.5, 0.75])
         return cls(float(centre), float((high - low) / 2 or line.std() or 1.0), bend)
@@ -230,12 +230,11 @@ class FoldEnsembles:
         params = spread_settings(self.settings) if of_log_scale else self.settings
         self._rows.set_label(target)
         self._rows.set_weight(weight)
-        rows = np.arange(target.size)
         parts = [fold == k for fold in self.folds for k in range(self.folds.max() + 1)]
         found = lightgbm().cv(
             params,
             self._rows,
-            folds=[(rows[~held_out], rows[held_out]) for held_out in parts],
+            folds=[(np.flatnonzero(~held_out), np.flatnonzero(held_out)) for held_out in parts],
             return_cvbooster=True,
         )["cvbooster"]
         best, out = found.best_iteration, np.zeros(target.size)

@@ -150,7 +150,7 @@ def learned_encoder(X: Any) -> TableEncoder | None:
 def features(encoder: TableEncoder | None, X: Any, loc: Floats) -> Floats:
     """Return the numeric features of rows, with the predicted mean as the last column."""
     if encoder is not None:
-        rows = encoder.transform(X) if encoder.columns_ else np.empty((len(loc), 0))
+        rows = encoder.transform(X)
     elif hasattr(X, "columns"):
         rows = as_pandas(X).to_numpy(dtype=np.float64, na_value=np.nan)
     else:
