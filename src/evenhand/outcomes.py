@@ -250,11 +250,8 @@ class Outcomes(OneLine):
         """Return the outcomes of some people, by a mask, a slice or row numbers."""
         some = copy(self)
         each = ("y", "event", "entered", "weight", "person", "value", "happened")
-        given = {name: self.__dict__[name] for name in each}
-        some.__dict__.update(
-            {name: None if one is None else one[rows] for name, one in given.items()},
-            given=None,
-        )
+        known = {name: one[rows] for name in each if (one := self.__dict__[name]) is not None}
+        some.__dict__.update(known, given=None)
         return some
 
     def without_weights(self) -> Outcomes:

@@ -615,10 +615,9 @@ def learn_curve(odds: Floats, happened: Mask | Floats, weight: Floats) -> Floats
     order = np.argsort(odds, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
     # equal forecasts share a bin
-    _, which = np.unique(odds[order], return_inverse=True)
-    first = np.minimum.reduceat(share, np.unique(which, return_index=True)[1])
+    _, first, which = np.unique(odds[order], return_index=True, return_inverse=True)
     n_bins = n_cells(weight.sum())
-    bins = np.minimum(first[which] * n_bins, n_bins - 1).astype(np.intp)
+    bins = np.minimum(share[first[which]] * n_bins, n_bins - 1).astype(np.intp)
     _, bins = np.unique(bins, return_inverse=True)
     own = weight[order]
     p = special.expit(odds[order])
