@@ -56,11 +56,6 @@ def share_missed(pit, level):
     return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
 
 
-def missed_at(link, u, level, n_draws):
-    """Probability over draws that the central interval misses, from the randomized PITs."""
-    return share_missed(link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws), level)
-
-
 def worst_up_to_each_step(values, band):
     """Worst distribution that a band allows: people at any distance up to where each step ends."""
     worst = [values[start + 1e-12 >= FINELY].max() for start in band.starts]
@@ -76,6 +71,7 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(fa
     u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
     link = family(alpha)
     bounds = bounds_of(u, link)
+    missed = share_missed(link.ppf(u[:, None], DRAWS), level)
     steps = worst_up_to_each_step(
         share_missed(finely_randomized(family, alpha), level), bounds.bands.distance_band()
     )
@@ -83,7 +79,7 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(fa
         low, high = bounds.coverage(link, level, mass)
         # one cell is added, one may be lost, and what changes between two of 257 points
         assert 0 <= 1 - steps.cvar(mass) - low < 2 / 512 + 0.008
-        assert high >= cvar(1 - missed_at(link, u, level, 4000), mass)
+        assert high >= cvar(1 - missed, mass)
 
 
 def far_at(link, u, error, n_draws=4000):

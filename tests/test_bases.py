@@ -178,7 +178,7 @@ def test_a_function_says_its_own_distributions(function):
 
 
 def test_a_function_that_says_something_else_is_refused():
-    served = says_forecast(X).randomized(0.1, r=0.5)
+    served = Forecast.from_normal(*says_normal(X)).randomized(0.1, r=0.5)
     returned = {
         "ndarray": mean_of,
         r"Normal of shape \(7,\)": lambda rows: Normal(np.zeros(7), 1.0),
@@ -186,10 +186,6 @@ def test_a_function_that_says_something_else_is_refused():
     }
     for got, function in returned.items():
         refused(f"estimator must return a deterministic Forecast, .* got {got}$", plain, function)
-
-
-def says_forecast(rows):
-    return Forecast.from_normal(*says_normal(rows))
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,6 @@ def normals(n, m):
     return Forecast(Normal(loc, scale), None if m is None else nodes(m)), loc, scale
 
 
-def over_draws(values):
-    return values if values.ndim == 1 else values.mean(axis=1)
-
-
 @pytest.mark.parametrize("m", [None, 3])
 def test_the_cell_log_score_is_the_probability_of_the_rounding_cell(m):
     forecast, loc, scale = normals(7, m)
@@ -98,7 +94,8 @@ def test_the_cell_log_score_is_the_probability_of_the_rounding_cell(m):
     if m is not None:
         low, high = low[:, None], high[:, None]
     peer = stats.norm(loc, scale)
-    expected = over_draws(-np.log((peer.cdf(high) - peer.cdf(low)) / step))
+    # averaged over the draws of each person
+    expected = -np.log((peer.cdf(high) - peer.cdf(low)) / step).reshape(7, -1).mean(axis=1)
     np.testing.assert_allclose(cell_log_score(forecast, y, step), expected, rtol=1e-10)
 
 

@@ -100,14 +100,10 @@ def test_bad_times_are_refused_with_the_place():
     wrong("entered, row 2 must be a number, got 'x'", **three, horizon=2)
 
 
-def ties_and_censoring(n=400, seed=0):
-    random = np.random.default_rng(seed)
-    # times with ties among events, among censored people and between both
-    return np.ceil(random.exponential(20, n)), random.random(n) < 0.6
-
-
 def test_kaplan_meier_and_greenwood_agree_with_lifelines():
-    y, event = ties_and_censoring()
+    random = np.random.default_rng(0)
+    # times with ties among events, among censored people and between both
+    y, event = np.ceil(random.exponential(20, 400)), random.random(400) < 0.6
     estimate = KaplanMeier.of(y, event)
     peer = KaplanMeierFitter().fit(y, event)
     points = np.unique(np.concatenate((y, y + 0.5)))
@@ -141,10 +137,6 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed):
         for low, high in itertools.pairwise(breaks)
     ]
     np.testing.assert_allclose(estimate.error(), sum(pieces), atol=1e-7)
-
-
-def true_error(shift):
-    return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
 
 
 def survival_forecast(x, horizon=None):
@@ -190,10 +182,6 @@ def cut(known, lost, seed=0):
     return Cells(known, np.where(lost, 1.0, known), ties=ties, reading=lost * Reading.UNKNOWN)
 
 
-def range_of(pits):
-    return cell_error(pits), largest_error(pits)
-
-
 def test_the_error_is_that_of_the_kaplan_meier_estimate():
     random = np.random.default_rng(0)
     known = random.random(300)
@@ -214,7 +202,8 @@ def test_the_range_contains_each_completion_and_its_ends_are_reached(seed):
     known = random.random(7) * random.choice([0.4, 1.0])
     lost = random.random(7) < 0.5
     lost[0] = True
-    least, most = range_of(cut(known, lost))
+    # least and largest error of these people, wherever in the cells they are
+    least, most = (error(cut(known, lost)) for error in (cell_error, largest_error))
     errors = []
     for _ in range(2000):
         filled = np.where(lost, known + (1 - known) * random.beta(0.3, 0.3, 7), known)
@@ -254,7 +243,7 @@ def samples(n_sets, n, shift):
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_intervals_of_sizes_contain_the_error(shift):
     """A group of 400 people, half cut off; intervals at 95%, a false alarm in 10^6 runs."""
-    truth = true_error(shift)
+    truth = stats.norm.cdf(shift / np.sqrt(2)) - 0.5  # of PITs Phi(z + shift)
     n_sets = repeats(1000)
     outside = bounds = uncovered = 0
     coverage = stats.norm.cdf(stats.norm.ppf([0.9, 0.1]) - shift)

@@ -165,7 +165,8 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
     assert proof["alpha"] == load(out).alpha
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]
-    data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
+    digest = hashlib.sha256((place / "people.csv").read_bytes()).hexdigest()
+    data = {"name": "people.csv", "sha256": digest, "n_rows": ROWS}
     assert found.provenance["data"] == data
     assert found.provenance["command"] == shlex.join(["evenhand", *map(str, args)])
     refused = evenhand(*args[:-4], "--goal", 0.1)
@@ -319,10 +320,6 @@ def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(tmp_pat
     ids = ("--id", "id", "--person", "person")
     assert searched(evenhand(*args, *ids)) == "4 features: income, job, since, their_mu"
     assert searched(evenhand(*args, *ids, "--features", "job,mu,job")) == "2 features: job, mu"
-
-
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def bad_args(line, table, place, folder):

@@ -368,10 +368,6 @@ def compared_events(*predicted):
     return compare(before, after, X, y, **options)
 
 
-def loss_of(p, y):
-    return float(-np.log(np.where(y == 1, p, 1 - p)).mean())
-
-
 def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right():
     found = compared_events((1.0, 0), (0.62, 0))
     everyone = found.groups.iloc[0]
@@ -399,7 +395,8 @@ def test_a_group_is_compared_by_its_rate():
             assert row[f"predicted_{when}"] == pytest.approx(p.mean())
             assert row[f"bias_{when}"] == pytest.approx(y[mask].mean() - p.mean())
             assert row[f"error_{when}"] == pytest.approx(abs(y[mask].mean() - p.mean()))
-            assert row[f"log_loss_{when}"] == pytest.approx(loss_of(p, y[mask]))
+            loss = -np.log(np.where(y[mask] == 1, p, 1 - p)).mean()
+            assert row[f"log_loss_{when}"] == pytest.approx(loss)
             assert np.isfinite(row[f"slope_{when}"])
         rates = found.loc[group, ["rate_before", "rate_after"]]
         assert rates.tolist() == pytest.approx([y[mask].mean()] * 2)

@@ -128,16 +128,12 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
     assert 0 <= error <= 0.5
 
 
-def shuffled(u, r):
-    return np.asarray(Gaussian(0.2).ppf(u, 1 - np.abs(1 - 2 * r)))
-
-
 FORECASTS = {
     "laplace": lambda u, r: Laplace(0.12).ppf(u, r),
     "laplace, near the draw": lambda u, r: Laplace(0.02).ppf(u, r),
     "entropic, too narrow": lambda u, r: Entropic(0.12).ppf(ndtr(1.8 * stats.norm.ppf(u)), r),
     "gaussian, shifted": lambda u, r: Gaussian(0.05).ppf(ndtr(0.4 + stats.norm.ppf(u)), r),
-    "not monotone": shuffled,
+    "not monotone": lambda u, r: Gaussian(0.2).ppf(u, 1 - np.abs(1 - 2 * r)),
     "the draw itself": lambda u, r: r,
     "always the middle": lambda u, r: np.full(r.shape, 0.5),
     "at the ends": lambda u, r: np.where(r < u, 0.0, 1.0),

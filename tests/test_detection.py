@@ -102,10 +102,6 @@ def overlap(found, planted):
     return float((found & planted).sum() / (found | planted).sum())
 
 
-def scanned_rows(X, name):
-    return GroupRule.parse(name, X.columns).mask(X)
-
-
 @statistical
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_groups_are_found_by_scan_or_learned_group(kind):
@@ -118,7 +114,7 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind):
         group = find_group(pit, X, confidence=1 - LEVEL, random_state=seed)
         shown = []
         if scan["p_adjusted"] < LEVEL:
-            shown.append(scanned_rows(X, scan["group"]))
+            shown.append(GroupRule.parse(scan["group"], X.columns).mask(X))
         if group.conditions:
             shown.append(GroupRule(group.conditions).mask(X))
         found += scan["p_adjusted"] < LEVEL or group.is_significant
@@ -163,17 +159,14 @@ def test_the_rule_as_printed_selects_the_described_rows():
 ALPHA = 0.05
 
 
-def sign_at(pattern, c):
-    return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
-
-
 @pytest.mark.parametrize("distribution", [stats.beta(0.6, 0.6), stats.beta(2, 3)])
 def test_expected_pattern_value_is_the_signed_error(distribution):
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
     pit, deviation = distribution.ppf(middles)[:, None], distribution.cdf(middles) - middles
     for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], PATTERN_CELLS)]:
-        signed = (sign_at(pattern, middles) * deviation).mean()
+        signs = pattern[np.minimum((middles * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
+        signed = (signs * deviation).mean()
         assert (pattern_basis(pit) @ pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 

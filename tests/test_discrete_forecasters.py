@@ -179,10 +179,6 @@ def test_defaults_learn_from_mixed_tables(example, tmp_path):
     assert np.array_equal(load(tmp_path).predict(fresh), model.predict(fresh))
 
 
-def rate_one(rows):
-    return Forecast.from_poisson(np.ones(len(rows)))
-
-
 def test_what_cannot_be_fitted_is_one_clear_line():
     def wrong(message, model, y):
         refused(message, model.fit, X[: len(y)], y)
@@ -199,7 +195,8 @@ def test_what_cannot_be_fitted_is_one_clear_line():
     wrong("y where it is not 0 has 5 rows; at least 20 are needed", HurdleRegressor(), few)
     wrong("y is never at=0, so there is no atom; use a", HurdleRegressor(), 1 + np.abs(Y))
     kind = r"support=\(0.0, None\) has no meaning for forecasts of the kind 'count', only for cont"
-    wrong(kind, HurdleRegressor(LogisticRegression(), rate_one), as_amounts(Y))
+    counts = HurdleRegressor(LogisticRegression(), lambda X: Forecast.from_poisson(np.ones(len(X))))
+    wrong(kind, counts, as_amounts(Y))
     wrong("0/1 outcomes", RandomizedRegressor(LogisticRegression()), as_events(Y))
     one = np.r_[1.0, np.zeros(119)]
     events = RecalibratedRegressor(ClassifierForecaster(LogisticRegression()))

@@ -126,19 +126,16 @@ def assert_quantiles_invert_both_tails(batch, absolute=0.0, least_p=0.0):
     tails = TAILS[least_p <= TAILS]
     wide, log_p = batch.expand(), np.log(tails)
     allowed = 1e-8 + absolute / tails
+    # of the numbers that quantiles are sums of, which bounds their rounding
+    size = (np.abs(batch.mean()) + batch.std())[..., None]
     for upper, log_tail in ((False, wide.logcdf), (True, wide.logsf)):
         y = wide.point(Tail(log_p, np.full(tails.shape, upper)))
         assert np.isfinite(y).all()
         back = log_tail(y)
         # no float is nearer than its spacing, rate * spacing in the log tail; links' tables 1e-8
         with np.errstate(over="ignore"):
-            rounding = 4 * np.spacing(np.abs(y) + batch_size(batch)) * np.exp(wide.logpdf(y) - back)
+            rounding = 4 * np.spacing(np.abs(y) + size) * np.exp(wide.logpdf(y) - back)
         assert (np.abs(back - log_p) <= rounding + allowed).all()
-
-
-def batch_size(batch):
-    """Return the size of the numbers that quantiles are sums of, which bounds their rounding."""
-    return (np.abs(batch.mean()) + batch.std())[..., None]
 
 
 def assert_tails_add_up_rise_and_stay_finite(batch, low=-np.inf, high=np.inf):

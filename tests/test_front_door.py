@@ -37,13 +37,9 @@ def test_versions_agree():
     assert [project()["version"], cited, newest[1]] == [__version__] * 3
 
 
-def steps_of(workflow):
-    return [step for job in parsed(workflow)["jobs"].values() for step in job["steps"]]
-
-
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)
 def test_workflows_run_what_is_in_the_repository(workflow):
-    for step in steps_of(workflow):
+    for step in (one for job in parsed(workflow)["jobs"].values() for one in job["steps"]):
         assert ("run" in step) != ("uses" in step)
         program, *rest = step.get("run", "test").split()
         if program == ".ci/run":
