@@ -60,9 +60,7 @@ def one_writer(folder: Path) -> Iterator[bool]:
     handle = os.open(folder, os.O_RDONLY)
     locked = None
     try:
-        locked = lock(handle)
-        if locked is False:
-            locked = _wait(handle, folder)
+        locked = _wait(handle, folder)
         yield bool(locked)
     finally:
         if locked:

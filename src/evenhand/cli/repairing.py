@@ -342,10 +342,7 @@ def _report(proven: Proven, read: Read, sha256: str, seed: int) -> tuple[bytes |
 LEARNED = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
 """Fields of the learned group with the largest error without a draw."""
 
-CHOSEN = (
-    *("alpha", "n_certifying", "n_learning", "group_error", "coverage_80"),
-    *("price", "wider"),
-)
+CHOSEN = ("alpha", "n_certifying", "n_learning", "group_error", "coverage_80", "price", "wider")
 """Facts of a selection that its certificate has."""
 
 

@@ -6,6 +6,7 @@ from evenhand.monitoring.rows import (
     Rows,
     as_duration,
     as_time,
+    as_times,
     level_name,
     pit_cells,
     rows_of_forecast,

@@ -177,7 +177,7 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
         column = pd.Series(values, dtype=None if is_read else object)
         read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
     except (TypeError, ValueError, OverflowError) as error:
-        reason = str(error).partition(",")[0]
+        reason = str(error).partition(". ")[0]
         raise bad_input(name, "contain dates in ISO format", reason) from error
     times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if not allow_missing:

@@ -281,7 +281,11 @@ def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
         LOGGER.warning(
             "%s: entry %d is at %s, but entry %d before it at %s; a clock is or was wrong, check"
             " those of all machines that write the log",
-            *(source, number, time, last.number, last.time),
+            source,
+            number,
+            time,
+            last.number,
+            last.time,
         )
     placed = Logged(**vars(entry), number=number, time=time, previous=previous)
     try:

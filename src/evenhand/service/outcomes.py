@@ -18,7 +18,7 @@ from evenhand._format import and_more, count
 from evenhand._validate import InputError, as_floats, as_number, bad_input, short
 from evenhand.distributions import OutcomeKind, from_records
 from evenhand.draws import KeyedDraws, check_id
-from evenhand.monitoring import as_time
+from evenhand.monitoring import as_time, as_times
 from evenhand.service.contexts import logged_name, unknown_context
 from evenhand.service.log import (
     DecisionLog,
@@ -231,7 +231,7 @@ def record_outcome(
         remedy = "give the id that was served with the forecast"
         raise InputError(f"{log.source} has no forecast {id!r:.80}; {remedy}")
     value = check_outcome(y, forecast.values["record"], "y")
-    observed = None if time is None else _observed("time", time)
+    observed = None if time is None else f"{as_time('time', time)}Z"
     return log.run(lambda transaction: _add(transaction, id, value, observed))[0]
 
 
@@ -293,7 +293,10 @@ def record_outcomes(
     if values.shape != (len(ids),):
         raise bad_input("y", f"have one value per id ({len(ids)})", f"shape {values.shape}")
     where = places or RowPlaces(("outcomes",))
-    times = [None] * len(ids) if observed is None else [_time_of_row(one) for one in observed]
+    times: list[str | None] = [None] * len(ids)
+    if observed is not None:
+        read = as_times("observed", observed, allow_missing=True)
+        times = [None if np.isnat(time) else f"{time}Z" for time in read]
     names = _names(log, ids, context, draws, where)
     found = _matched(log, names, values, context, where)
     unknown = [row for row, name in enumerate(names) if name not in found]
@@ -389,14 +392,3 @@ def _add(transaction: Transaction, id: str, y: float, observed: str | None) -> t
     values = {"y": y, "observed": observed}
     entry = Entry("outcome", id, digest_of("outcome", id, n + 1), subject, values)
     return transaction.add(entry)[0], "correction" if n else "first"
-
-
-def _observed(name: str, time: Any) -> str:
-    return f"{as_time(name, time)}Z"
-
-
-def _time_of_row(value: Any) -> str | None:
-    import pandas as pd  # slow to import, and rarely needed here
-
-    is_missing = value is None or value == "" or pd.isna(value)
-    return None if is_missing else _observed("observed", value)

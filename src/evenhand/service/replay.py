@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from evenhand._format import Summarized, count
 from evenhand._table import Column, Table
-from evenhand._validate import AnyPath, InputError, about, check_column
+from evenhand._validate import AnyPath, InputError, about, as_number, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import (
@@ -61,8 +61,8 @@ class Difference:
 
     def __str__(self) -> str:
         text = f"{self.name}: {_shown(self.logged)} in the log, {_shown(self.found)} now"
-        if _is_number(self.logged) and _is_number(self.found):
-            change = self.found - self.logged
+        change = as_number(self.found) - as_number(self.logged)
+        if math.isfinite(change):
             text += f", {abs(change):.3g} {'higher' if change > 0 else 'lower'}"
         return text
 
@@ -190,10 +190,6 @@ class Replay(Summarized):
 
     def __repr__(self) -> str:
         return f"Replay({self.id!r}, {self._verdict()})"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _shown(value: Any) -> str:
