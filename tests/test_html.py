@@ -187,7 +187,7 @@ def test_the_worst_case_about_people_is_the_title(pages):
     text = told(pages["deterministic"])
     # the learned group of the largest lower bound, then groups that share no feature with it
     assert re.search(
-        r"Problem found in 9 groups: everyone and 8 of 36 others\..* Sex f, over 44: ",
+        r"Problem found in 9 groups: everyone and 8 of 36 others\..* Sex f, age over 44: ",
         text,
     )
     assert "at least 15.2" in text

@@ -236,7 +236,7 @@ NAMES = {
     "age > 60.5 and sex = women": "women over 60.5",
     "job = self-employed and region = south": "self-employed, south",
     "sex = women and kidney <= 79": "women, kidney 79 or less",
-    "age <= 58 and smoker = False": "smoker False, 58 or younger",
+    "age <= 58 and smoker = False": "smoker False, age 58 or younger",
     "region is not south and age >= 18 and age < 65": "not south 18 or older and under 65",
     "income <= 32600": "income 32,600 or less",
     "weight is missing": "weight missing",
@@ -380,7 +380,7 @@ def test_next_steps_repair_the_groups_by_their_rules():
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():
     # the trend of the example is the smallest p-value of everyone
     step, *_ = Slots(judged(yes_no())).next
-    assert step.what.startswith("Recalibrate with rows")
+    assert step.what.startswith("Recalibrate before use")
     command = "evenhand audit t.csv --target y --forecast probability=p"
     values = yes_no(provenance={"command": command})
     values["groups"][0] |= {"off": False, "problem": False}
@@ -407,7 +407,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
     # nobody has the rows of a group found by search among other rows
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
-    assert alone.what.startswith("Recalibrate with rows")
+    assert alone.what.startswith("Recalibrate before use")
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
         Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())
@@ -432,7 +432,7 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
     code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
     by = [word for option, word in pairwise(code) if option == "--by"]
     assert by == ["age > 60", "sex = f", "kidney <= 79"]
-    assert "Repair 3 groups with rows new to model and audit before relying on them:" in text
+    assert "Repair 3 groups before use, with rows new to model and audit:" in text
     assert "over 2 points, in 5 with 95% confidence." in text
 
 

@@ -258,7 +258,8 @@ def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
     width : int
         Most characters of a line.
     most : int
-        Most characters of the column of labels; longer labels take several lines.
+        Most characters of the column of labels, unless a word is longer; longer labels take
+        several lines.
 
     Examples
     --------
@@ -268,7 +269,9 @@ def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
     over    early
     60
     """
-    margin = min(max(len(label) for label, _ in rows) + 2, most, width // 2)
+    labels = [label for label, _ in rows]
+    word = max((len(one) for label in labels for one in label.split()), default=0)
+    margin = min(max(map(len, labels)) + 2, max(most, word + 2), width // 2)
     lines = []
     for label, text in rows:
         sides = wrapped(label, margin - 2), wrapped(text, width - margin)

@@ -80,11 +80,11 @@ def _repair(rows: AuditRows, options: str) -> Step:
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
         lines = f"repaired = {MAPS}", "repaired.fit({})"
-        what = f"Recalibrate {APART} before relying on forecasts."
+        what = f"Recalibrate before use, {APART}."
         return _step(rows, options, what, command, *lines)
-    what, model = f"Repair {count(len(ruled), 'group')}", "model"
+    what, model = f"Repair {count(len(ruled), 'group')} before use,", "model"
     if len(ruled) == 1 or not rows.has_command:
-        what = f"Repair {'this group' if ruled == [worst] else 'the groups'}"
+        what = f"Repair {'this group' if ruled == [worst] else 'the groups'} before use,"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""
@@ -98,8 +98,7 @@ def _repair(rows: AuditRows, options: str) -> Step:
         rest = f" (the worst one has no rule and is left out: name groups by {by})"
     option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
-    what = f"{what} {APART} before relying on {'it' if ruled == [worst] else 'them'}{rest}."
-    return _step(rows, options, what, command, first, line)
+    return _step(rows, options, f"{what} {APART}{rest}.", command, first, line)
 
 
 def _rule_of(one: Finding) -> str:

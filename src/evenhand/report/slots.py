@@ -160,8 +160,9 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
         else:
             is_known = operator in ("is not missing", "present")
             others.append(f"{column} {'known' if is_known else 'missing'}")
-    # "women over 60", but "drugs 1, over 60"
-    first = [(" " if is_alone else ", ").join(filter(None, [", ".join(words), " and ".join(ages)]))]
+    # "women over 60", but "drugs 1, age over 60"
+    link = " " if is_alone else ", age "
+    first = [link.join(filter(None, [", ".join(words), " and ".join(ages)]))]
     return ", ".join([*filter(None, first), *others])
 
 
@@ -354,7 +355,7 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
     small = [one for one in rows.examined if one.off and not one.problem]
     if small:
         small.sort(key=lambda one: one.rank)
-        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in small]
+        listed = [f"{name_of(one, rows)} ({points(one.size.value, 'down')})" for one in small]
         more = len(listed) - GROUPS_LISTED
         listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
         limit = points_in_full(rows.tolerance)
@@ -514,8 +515,11 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = f" (by features under {rows.family.min_size:,} rows)" if rows.scan else ""
-    yield f"Groups {'not examined' if rows.bound else 'nobody named'}{least}."
+    if rows.scan:
+        first = "Groups" if rows.bound else "Unrecorded groups, or"
+        yield f"{first} by features under {rows.family.min_size:,} rows."
+    else:
+        yield f"Groups {'not examined' if rows.bound else 'nobody named'}."
     yield "Later changes."
     if kind.horizon:
         yield f"Times after {kind.horizon.removeprefix('time ')}."
@@ -678,7 +682,9 @@ class Slots:
             self.title = self.everyone[0]
         else:
             one = max(named, key=lambda one: abs((one.coverage_80 or 0) - 0.8))
-            whose = f"named group farthest off: {name_of(one, rows)}, {percent(one.coverage_80)}"
+            whose = (
+                f"named group farthest from 80%: {name_of(one, rows)}, {percent(one.coverage_80)}"
+            )
             self.title = f"{self.everyone[0].removesuffix('.')} ({whose})."
 
     @property
