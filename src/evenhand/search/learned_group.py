@@ -82,10 +82,15 @@ def waves(pit: Floats | Cells) -> Floats:
     The cosines are orthonormal, so a squared error gives equal weight to level and spread.
     """
     pits = as_cells(pit)
-    middle, width = (pits.low + pits.high) / 2, pits.high - pits.low
-    # the mean of a cosine over a cell of width w is that at its middle times sinc(k w / 2)
-    means = [np.cos(k * np.pi * middle) * np.sinc(k * width / 2) for k in range(1, WAVES + 1)]
-    return np.asarray(np.sqrt(2) * np.stack(means).mean(axis=-1).T)
+    middle = (pits.low + pits.high) / 2
+    means = np.empty((pits.n_samples, WAVES))
+    for k in range(1, WAVES + 1):
+        wave = np.cos(k * np.pi * middle)
+        if not pits.are_points:
+            # the mean over a cell of width w is the wave at its middle times sinc(k w / 2)
+            wave *= np.sinc(k * (pits.high - pits.low) / 2)
+        means[:, k - 1] = wave.mean(axis=-1)
+    return np.asarray(np.sqrt(2) * means)
 
 
 def wave_weights(pattern: Floats) -> Floats:

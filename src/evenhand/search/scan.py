@@ -423,7 +423,7 @@ def _one_draw_below(
             rows = columns[chosen[part]].astype(dtype)
             a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
             total += (a.T if weights is None else a.T * weights[chosen[part]]) @ b
-    return np.cumsum(below, axis=0)
+    return np.cumsum(below, axis=0, out=below)
 
 
 def _many_draws_below(pits: Cells, columns: Mask, left: Ints, right: Ints) -> Floats:

@@ -222,7 +222,7 @@ class LogWatch:
         self._n_due = int(is_due.sum())
         self.n_waiting = self._n_served - self._n_due
         self.n_repeated = found.n_repeated(self._matures_after)
-        _, days = found.outcomes(found.ids[is_due], found.times[is_due], self._matures_after)
+        days = found.delays(found.ids[is_due], found.times[is_due])
         recorded = days[~np.isnan(days)]
         self.n_late = int((recorded > self._matures_after / np.timedelta64(1, "D")).sum())
         # the least number of days for which it is so

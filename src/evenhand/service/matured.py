@@ -102,6 +102,7 @@ class FirstForecasts:
         records = pd.DataFrame(self._recorded, columns=["place", "id", "y"])
         records["time"] = entries.earliest[records["place"].astype(np.int64)]
         self._records = records[records["time"] <= self.end]
+        self._first = self._records.drop_duplicates("id").set_index("id")["time"]
 
     def __len__(self) -> int:
         return int(self.times.size)
@@ -114,18 +115,18 @@ class FirstForecasts:
         """Return how many forecasts that have matured are of people counted before."""
         return int(np.sum(self._times_repeated + wait <= self.end))
 
-    def outcomes(self, ids: Any, times: Any, wait: np.timedelta64) -> Pair:
-        """Return the last outcomes of forecasts that were recorded within a wait from their times.
-
-        And the days from these times to the first record of each; NaN without an outcome.
-        """
-        records = self._records
-        first = records.drop_duplicates("id").set_index("id")["time"].reindex(ids).to_numpy()
-        in_time = records["time"] <= pd.Series(times + wait, ids).reindex(records["id"]).to_numpy()
-        last = records[in_time].drop_duplicates("id", keep="last").set_index("id")["y"]
+    def delays(self, ids: Any, times: Any) -> Floats:
+        """Return the days from times to the first record of each outcome, NaN without."""
+        days = (self._first.reindex(ids).to_numpy() - times) / np.timedelta64(1, "D")
         # 0 if a wrong clock leaves their order open
-        days = np.maximum((first - times) / np.timedelta64(1, "D"), 0.0)
-        return last.reindex(ids).to_numpy(np.float64), days
+        return np.asarray(np.maximum(days, 0.0))
+
+    def outcomes(self, ids: Any, limits: Any) -> Floats:
+        """Return the last outcomes of forecasts that were recorded by a limit, NaN without."""
+        records = self._records
+        in_time = records["time"] <= pd.Series(limits, ids).reindex(records["id"]).to_numpy()
+        last = records[in_time].drop_duplicates("id", keep="last").set_index("id")["y"]
+        return last.reindex(ids).to_numpy(np.float64)
 
 
 def features_of(entry: Logged) -> dict[str, Any]:
@@ -231,7 +232,8 @@ def rows_of(
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
     if not times.size:
         return Rows.of([], [])
-    y, delay = found.outcomes(found.ids[chosen], times, wait)
+    ids = found.ids[chosen]
+    y, delay = found.outcomes(ids, times + wait), found.delays(ids, times)
     pairs = zip(log.forecasts("number", found.numbers[chosen].tolist()), y, strict=True)
     made = _joined([_columns(block) for block in in_blocks(pairs, BLOCK)], groups)
     return Rows(time=times, known=~np.isnan(y), delay=delay, **made)
