@@ -586,8 +586,8 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     # above 1/3 the true distribution meets the target without a draw
     errors, rule = as_floats("error", error), "satisfy 0 < error <= 1/2"
     refuse_entry("error", errors, errors == 0, rule, "an error of 0 has no finite price")
-    wrong = ~((errors > 0) & (errors <= WORST))
-    refuse_entry("error", errors, wrong, rule, "fractions: 0.1, not 10")
+    refuse_entry("error", errors, errors >= 1, rule, "fractions: 0.1, not 10")
+    refuse_entry("error", errors, ~((errors > 0) & (errors <= WORST)), rule)
     part = np.minimum(errors, FREE) / FREE
     return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
 
