@@ -83,7 +83,7 @@ def _tick(value: float) -> float:
     return round(value, 12)
 
 
-def as_table(name: str, records: Records) -> pd.DataFrame:
+def table_of(name: str, records: Records) -> pd.DataFrame:
     """Return records as a table; raise InputError if there are none."""
     table = pd.DataFrame(records)
     if table.empty:
@@ -91,7 +91,7 @@ def as_table(name: str, records: Records) -> pd.DataFrame:
     return table
 
 
-def numbers(table: pd.DataFrame, *names: str) -> Floats:
+def columns_of(table: pd.DataFrame, *names: str) -> Floats:
     """Return columns of numbers, one row each, NaN where they are missing."""
     return table.reindex(columns=list(names)).to_numpy(np.float64).T
 
@@ -179,7 +179,7 @@ def plot_worst_group(
     [0.4, 0.0]
     """
     columns = ("mass", "error", "null_low", "null_high", "null_mean", "certified")
-    mass, error, low, high, mean, bound = numbers(as_table("records", records), *columns)
+    mass, error, low, high, mean, bound = columns_of(table_of("records", records), *columns)
     axes = axes_of(ax, (7.0, 4.2))
     axes.plot(mass, error, "o-", color=BLUE, label=ORACLE, zorder=3)
     # audits in parts and records of a user may have no null and no certificate
@@ -192,7 +192,7 @@ def plot_worst_group(
         axes.step(mass, bound, where="post", color=RED, linewidth=2, label=CERTIFIED)
     # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
-        mass, error, low = numbers(as_table("learned", learned), "mass", "error", "low")
+        mass, error, low = columns_of(table_of("learned", learned), "mass", "error", "low")
         style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
         # an unbiased estimate may lie below its bound, and then has no bar
         axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=LEARNED, **style)
@@ -243,11 +243,11 @@ def plot_groups(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['women (400 rows)']
     """
-    table = as_table("records", records)
+    table = table_of("records", records)
     axes, places = _rows_of_groups(ax, table)
     is_censored = "km_error" in table
     columns = ("km_error", "km_low", "km_high") if is_censored else ERRORS
-    error, low, high = numbers(table, *columns)
+    error, low, high = columns_of(table, *columns)
     few, leak, off, problem = flags(table)
     reach, small = whiskers(error, low, high), few | leak
     kinds = np.select([small, off & problem, off], [UNJUDGED, PROBLEM, TOLERATED], NOT_OFF)
@@ -371,10 +371,10 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     >>> ax.get_legend_handles_labels()[1]
     ['predicted', 'without assumption', 'observed']
     """
-    table = as_table("records", records)
+    table = table_of("records", records)
     axes, places = _rows_of_groups(ax, table)
     columns = ("predicted", "observed", "low", "high", "least", "most")
-    predicted, observed, low, high, least, most = numbers(table, *columns)
+    predicted, observed, low, high, least, most = columns_of(table, *columns)
     if np.isfinite(most - least).any():
         style: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0, "height": 0.4}
         axes.barh(places, most - least, left=least, label="without assumption", **style)
@@ -429,9 +429,9 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     >>> [text.get_text() for text in ax.texts][-1]
     'mine'
     """
-    table = pd.DataFrame() if points is None else as_table("points", points)
+    table = pd.DataFrame() if points is None else table_of("points", points)
     axes = axes_of(ax, (7.0, 4.6))
-    error, price, *ends = numbers(table, "error", "price", "price_low", "price_high")
+    error, price, *ends = columns_of(table, "error", "price", "price_low", "price_high")
     errors = np.geomspace(0.002, FREE, 400)
     limits = price_of_proof(errors, exact=False), price_of_proof(errors)
     _draw_limits(axes, errors, *limits)

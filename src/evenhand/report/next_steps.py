@@ -82,9 +82,10 @@ def _repair(rows: AuditRows, options: str) -> Step:
         lines = f"repaired = {MAPS}", "repaired.fit({})"
         what = f"Recalibrate before use, {APART}."
         return _step(rows, options, what, command, *lines)
-    what, model = f"Repair {count(len(ruled), 'group')} before use,", "model"
+    which, model = count(len(ruled), "group"), "model"
     if len(ruled) == 1 or not rows.has_command:
-        what = f"Repair {'this group' if ruled == [worst] else 'the groups'} before use,"
+        which = "this group" if ruled == [worst] else "the groups"
+    what = f"Repair {which} before use,"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class ModelSubject:
     """A fitted forecaster that was trained on a table."""
 
     forecaster: Any
-    _kind: OutcomeKind | None = None
+    _kind: OutcomeKind | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def schema(self) -> Schema:
