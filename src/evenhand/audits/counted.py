@@ -13,7 +13,7 @@ import pandas as pd
 
 from evenhand._validate import Floats, bad_input
 from evenhand.audits.forecasts import RowCells, RowReader, forecast_of
-from evenhand.audits.group_tests import Summed
+from evenhand.audits.group_tests import Summed, defined
 from evenhand.audits.scores import CURVE_LEVELS, curve
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
@@ -128,7 +128,10 @@ class RowCounts:
         is_hit = counts.n_draws == 1 and not counts.has_cells
         found = GroupSums(sums, error, slack, self.plan.centre, is_hit)
         everyone, named = found.take(np.arange(1)), found.take(np.arange(1, some.size))
-        return Summed([Group.given(EVERYONE)], everyone), Summed(groups, named)
+        known = [defined(group, counts.groups[group.name].n_samples) for group in groups]
+        return Summed([defined(Group.given(EVERYONE), self.n_samples)], everyone), Summed(
+            known, named
+        )
 
     def certified(self, sampled: Certificate, confidence: float) -> Certificate:
         """Certify all rows as the sample was certified."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -57,23 +57,28 @@ def rule_of(*groups: Any) -> list[dict[str, Any]] | None:
     return GroupRule.of(*groups).to_state()
 
 
+def defined(group: Group, n: float, **more: Any) -> Finding:
+    """Return what is known of a named group of `n` rows, or expected members, before any test."""
+    return Finding(group=group.name, n=round(n), column=group.column, rule=rule_of(group), **more)
+
+
 @dataclass(frozen=True, eq=False)
 class Summed:
     """Groups with their sums, over rows in memory or from counts of all rows of a table in parts.
 
     Parameters
     ----------
-    groups : sequence of Group or OwnGroup
-        What defines them.
+    groups : sequence of Finding
+        What defines them, without estimates.
     sums : GroupSums
         Sums over each of them.
     """
 
-    groups: Sequence[Any]
+    groups: Sequence[Finding]
     sums: GroupSums
 
     @classmethod
-    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Any, Mask]]) -> Summed:
+    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Finding, Mask]]) -> Summed:
         """Return groups of rows of known members."""
         listed = list(pairs)
         return cls([group for group, _ in listed], rows.sums(mask for _, mask in listed))
@@ -81,20 +86,23 @@ class Summed:
     @property
     def names(self) -> list[str]:
         """Names of the groups."""
-        return [group.name for group in self.groups]
+        return [one.group for one in self.groups]
+
+    def marked(self, scanned_as: Mapping[str, str], leaked: Collection[str]) -> Summed:
+        """Return the groups with the names of the same rows in the scan, and possible leaks."""
+        groups = [
+            replace(one, scanned_as=scanned_as.get(one.group), possible_leak=one.group in leaked)
+            for one in self.groups
+        ]
+        return Summed(groups, self.sums)
 
     def findings(
-        self,
-        family: Family,
-        kind: str,
-        tests: Any,
-        *,
-        is_tested: bool = True,
-        proves: Any = True,
-        by_trend: Mask | None = None,
-        **more: Any,
+        self, family: Family, kind: str, tests: Any, by_trend: Mask | None = None
     ) -> list[Finding]:
-        """Return the groups as findings.
+        """Return the groups with their estimates and tests.
+
+        Of tested groups, lower ends of errors are positive only where the test is significant; of
+        possible leaks, which have no test, as if they were tested.
 
         Parameters
         ----------
@@ -104,62 +112,34 @@ class Summed:
             Part of the family that the groups are, such as "by_forecast".
         tests : array-like of shape (2, g)
             P-values, and adjusted p-values.
-        is_tested : bool, default True
-            Whether lower ends of errors are positive only where the test is significant.
-        proves : array-like of bool, shape (g,)
-            Groups whose errors have a lower end above 0.
         by_trend : ndarray of bool, shape (g,), optional
-            Groups with a calibration slope; by default those that the trend decides.
-        **more
-            Further columns.
+            Groups with a calibration slope; by default those of known members that the trend
+            decides.
         """
-        p_value, adjusted = tests
-        columns: dict[str, Any] = dict(
-            simultaneous_intervals(self.sums, *family.part(kind), is_tested=is_tested)
-        )
-        columns |= _slopes(self.sums, np.asarray(adjusted), family.level, by_trend)
+        p_value, adjusted = np.asarray(tests)
+        columns: dict[str, Any] = {
+            name: [getattr(one, name) for one in self.groups] for name in Finding.__struct_fields__
+        }
+        is_probable, is_leak = np.array([columns["probable"], columns["possible_leak"]], np.bool_)
+        is_tested = kind != "everyone" and not is_probable.any()
+        by_trend = ~is_probable if is_probable.any() else by_trend
+        columns |= simultaneous_intervals(self.sums, *family.part(kind), is_tested=is_tested)
+        columns |= _slopes(self.sums, adjusted, family.level, by_trend)
         columns |= {
-            "group": self.names,
-            "n": self.sums.n_members.astype(np.int64),
             "mean_pit": self.sums.mean_pit,
-            "error_low": np.where(proves, columns["error_low"], 0.0),
+            # too few rows for a test: not proven to be off
+            "error_low": np.where(is_leak | ~np.isnan(p_value), columns["error_low"], 0.0),
             "too_small": self.sums.n_effective < SMALL_GROUP,
-            "column": [one.column for one in self.groups],
-            "rule": [rule_of(one) for one in self.groups],
             "p_value": p_value,
             "p_adjusted": adjusted,
         }
-        return list(rows_from(Finding, columns | more))
+        return list(rows_from(Finding, columns))
 
 
 # --- groups by the forecast's own level and spread
 
 PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
-
-
-@dataclass(frozen=True)
-class OwnGroup:
-    """Group of people whose forecasts have similar values.
-
-    `part` of `n_parts` is its place among the groups by this value, from 1; `rule` selects it among
-    other rows.
-    """
-
-    key: str
-    part: int
-    n_parts: int
-    lowest: float
-    highest: float
-    rule: list[dict[str, Any]]
-    column: ClassVar[None] = None
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-        ends = [plain_number(end) for end in (self.lowest, self.highest)]
-        reach = ends[0] if ends[0] == ends[1] else " to ".join(ends)
-        return f"{self.key} {reach} ({PARTS[self.n_parts - 2]} {self.part})"
 
 
 def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -185,8 +165,11 @@ def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
 
 def own_groups(
     keys: Mapping[str, Floats], weights: Floats | None
-) -> Iterator[tuple[OwnGroup, Mask]]:
-    """Yield the groups by each value of the forecasts, with their rows; none of too few rows."""
+) -> Iterator[tuple[Finding, Mask]]:
+    """Yield the groups of people whose forecasts have similar values, by each of the values.
+
+    Groups come with their rows; there are none of too few rows.
+    """
     for key, values in keys.items():
         parts, n_parts = own_parts(values, weights)
         ends = pd.Series(values).groupby(parts).agg(["min", "max"])
@@ -200,7 +183,10 @@ def own_groups(
                 *(Group(key, "<=", cut) for cut in cuts[i:][:1]),
             )
             rule = GroupRule((Condition(comparisons),)).to_state()
-            yield OwnGroup(key, k + 1, n_parts, low, high, rule), parts == k
+            place = {"key": key, "part": k + 1, "n_parts": n_parts, "lowest": low, "highest": high}
+            reach = " to ".join(dict.fromkeys(map(plain_number, (low, high))))
+            name, rows = f"{key} {reach} ({PARTS[n_parts - 2]} {k + 1})", parts == k
+            yield Finding(group=name, n=int(rows.sum()), rule=rule, **place), rows
 
 
 def _between(last: float, first: float) -> str:
@@ -267,7 +253,7 @@ class TestedGroups:
     family: Family
     notes: Notes
     members: Members
-    own: list[tuple[OwnGroup, Mask]]
+    own: list[tuple[Finding, Mask]]
     scanned: search.Scanned
 
 
@@ -306,9 +292,11 @@ def tested_groups(
     scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
     own = list(own_groups(keys, cells.weights))
-    everyone = Summed.of(rows, [(Group.given(EVERYONE), np.ones(cells.n_samples, np.bool_))])
+    n = cells.n_samples
+    everyone = Summed.of(rows, [(defined(Group.given(EVERYONE), n), np.ones(n, np.bool_))])
     pooled = everyone.sums
-    named = Summed.of(rows, held.groups.pairs())
+    pairs = [(defined(group, mask.sum()), mask) for group, mask in held.groups.pairs()]
+    named = Summed.of(rows, pairs)
     if counted is not None:
         everyone, named = counted
     # of the groups that either table lists, each set of rows counts once
@@ -328,43 +316,30 @@ def tested_groups(
         n_tests=len(given.tests),
         shares=shares,
         min_size=options.min_size,
-        effective_share=float(pooled.n_effective[0]) / cells.n_samples,
+        effective_share=float(pooled.n_effective[0]) / n,
         asymptotic=_asymptotic(named.sums, held.groups),
     )
     probable = [
-        Summed([group], rows.weighted_sums(share)) for group, share in held.groups.probable()
+        Summed([defined(group, share.sum(), probable=True)], rows.weighted_sums(share))
+        for group, share in held.groups.probable()
     ]
-    tests, scanned = _tests(named, probable, scanned, held, family)
-    of_groups = [_everyone(everyone, given, family)]
     scanned_as, leaked = scanned.listed_as | leaks.listed_as, held.leaked("group")
-    for one, own_tests in zip((named, *probable), tests, strict=True):
-        is_probable = one is not named
-        is_leak = np.array([name in leaked for name in one.names], dtype=np.bool_)
-        of_groups += one.findings(
-            family,
-            "groups",
-            own_tests,
-            is_tested=not is_probable,
-            # too few rows for a test: not proven to be off
-            proves=is_leak | ~np.isnan(own_tests[0]),
-            by_trend=np.zeros(1, dtype=np.bool_) if is_probable else None,
-            probable=[is_probable] * len(one.groups),
-            possible_leak=is_leak,
-            scanned_as=[scanned_as.get(name) for name in one.names],
-        )
+    listed = [one.marked(scanned_as, leaked) for one in (named, *probable)]
+    tests, scanned = _tests(listed, scanned, options.min_size, family)
+    of_groups = [_everyone(everyone, given, family)]
+    for one, own_tests in zip(listed, tests, strict=True):
+        of_groups += one.findings(family, "groups", own_tests)
     p_own = by_value.sums.tests.p_value
     by_own = _scaled(holm(p_own), family, "by_forecast")
-    defined: Any = pd.DataFrame(map(vars, by_value.groups)).to_dict("list")
-    by_forecast = by_value.findings(family, "by_forecast", (p_own, by_own), **defined)
+    by_forecast = by_value.findings(family, "by_forecast", (p_own, by_own))
     off = list(scanned.least(MOST_SCANNED, family.level))
     rules = {name: rule_of(*parts) for name, parts, _ in off}
     scan = as_named(_scan(scanned, leaks, family), of_groups, SHARED)
     members: Members = {}
     if counted is None:  # members of a sample are not those of all rows
         masks = {name: mask for name, _, mask in off}
-        pairs: list[Any] = [*held.groups.pairs(), *own]
-        known = zip(pairs, (*tests[0][1], *by_own), strict=True)
-        masks |= {one.name: mask for (one, mask), p in known if p < family.level}
+        known = zip((*pairs, *own), (*tests[0][1], *by_own), strict=True)
+        masks |= {one.group: mask for (one, mask), p in known if p < family.level}
         members = {name: held.kept[mask] for name, mask in masks.items()}
     return TestedGroups(
         of_groups,
@@ -416,43 +391,36 @@ def _everyone(pooled: Summed, given: GivenForecast, family: Family) -> Finding:
         family,
         "everyone",
         ([given.p_value], [float(_scaled(given.p_value, family, "everyone"))]),
-        is_tested=False,
-        proves=given.p_value < share,
-        by_trend=is_trend,
+        is_trend,
     )
     if given.high is None:
-        return everyone
+        return everyone if given.p_value < share else replace(everyone, error_low=0.0)
     return replace(everyone, error=given.error, error_low=given.low, error_high=given.high)
 
 
 def _tests(
-    named: Summed,
-    probable: Sequence[Summed],
-    scanned: search.Scanned,
-    held: HeldOut,
-    family: Family,
+    listed: Sequence[Summed], scanned: search.Scanned, min_size: int, family: Family
 ) -> tuple[list[Floats], search.Scanned]:
     """Return p-values and adjusted p-values of named groups, and scanned groups with theirs.
 
-    They are NaN for groups that are not tested: possible leaks, and too few rows. A named group
-    that is scanned is one hypothesis.
+    Groups of known members are the first of `listed`. P-values are NaN for groups that are not
+    tested: possible leaks, and too few rows. A named group that is scanned is one hypothesis.
     """
-    listed = (named, *probable)
-    names = [name for one in listed for name in one.names]
+    named, groups = listed[0], [one for each in listed for one in each.groups]
     p_value = np.concatenate([one.sums.tests.p_value for one in listed])
-    p_value[: len(named.sums)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
-    leaked = held.leaked("group")
-    p_value[[name in leaked for name in names]] = np.nan
+    p_value[: len(named.sums)][named.sums.n < min(min_size, search.FEW_ROWS)] = np.nan
+    p_value[[one.possible_leak for one in groups]] = np.nan
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
-    at = np.array([places.get(name, of_scan.size + i) for i, name in enumerate(names)], np.intp)
+    found = [places.get(one.group, of_scan.size + i) for i, one in enumerate(groups)]
+    at = np.array(found, np.intp)
     is_listed = at < of_scan.size
     if named.sums.rows is None:  # counted in all rows, of which the scan has a sample
         of_scan[at[is_listed]] = p_value[is_listed]
     tests = np.append(of_scan, np.where(is_listed, np.nan, p_value))
     adjusted = _scaled(holm(tests), family, "groups")
     ends = np.cumsum([len(one.groups) for one in listed])[:-1]
-    found = np.split(np.stack([tests[at], adjusted[at]]), ends, axis=-1)
-    return found, dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
+    of_groups = np.split(np.stack([tests[at], adjusted[at]]), ends, axis=-1)
+    return of_groups, dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
 
 
 def _scan(scanned: search.Scanned, leaks: search.Scanned, family: Family) -> list[Finding]:

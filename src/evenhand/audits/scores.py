@@ -551,7 +551,7 @@ def with_sizes(
     groups = sized(tested.groups, named, "groups")
     significant = tested.scanned.least(MOST_SCANNED, family.level)
     scan = sized(tested.scan, ((name, mask) for name, _, mask in significant), "groups")
-    own = ((one.name, mask) for one, mask in tested.own)
+    own = ((one.group, mask) for one, mask in tested.own)
     # of groups known by probability bounds are for the weighted rows, not for the members
     bounds = {"least_error": None, "most_error": None}
     return dataclasses.replace(

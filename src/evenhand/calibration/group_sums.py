@@ -159,8 +159,7 @@ class GroupRows:
             None if self.events is None else self.events.take(some),
             self.centre,
         )
-        found = part.sums([np.ones(part.u.size, dtype=np.bool_)])
-        return replace(found, sums={**found.sums, "members": members.sum(keepdims=True)})
+        return part.sums([np.ones(part.u.size, dtype=np.bool_)])
 
     def summed(
         self,
@@ -192,8 +191,7 @@ class GroupSums:
     Parameters
     ----------
     sums : dict of str to ndarray of shape (g,)
-        Sums of the values of the rows, by the names of `GroupRows.values` and `GroupRows.totals`;
-        of groups known by probability also the expected number of "members".
+        Sums of the values of the rows, by the names of `GroupRows.values` and `GroupRows.totals`.
     error : ndarray of shape (g,)
         Estimates of the W1 calibration error, over all draws; for 0/1 outcomes of the absolute
         difference of event rate and mean probability.
@@ -306,11 +304,6 @@ class GroupSums:
     def n_effective(self) -> Floats:
         """Effective number of rows (Kish)."""
         return self.weight**2 / self["w2"] if self.is_weighted else self.n
-
-    @property
-    def n_members(self) -> Floats:
-        """Number of rows, or of expected members."""
-        return np.rint(self.sums.get("members", self["n"]))
 
     @property
     def mean_pit(self) -> Floats:
