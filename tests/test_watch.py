@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from browser.watch_examples import WATCHES
 from complaints import refused
 from evenhand import InputError, Watch
 from evenhand.certificates import Envelope, Promise
@@ -440,17 +439,6 @@ def test_rows_of_a_log_carry_base_pits_and_delays():
     ends = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
     rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=ends, matures_after="30d")
     assert rows.known.tolist() == [True, False]
-
-
-# the JSON and its schema, of which tests/test_audit_schema.py reads the page
-
-
-NEW = {"not begun": Watch(groups=["sex"], period="week", matures_after=30).to_dict}
-
-
-@pytest.mark.parametrize("made", (WATCHES | NEW).values(), ids=WATCHES | NEW)
-def test_examples_fulfil_the_schema(made):
-    jsonschema.validate(json.loads(json.dumps(made())), watch_schema())
 
 
 # --- states of a watch: exact continuation, and refusal of other and damaged states
