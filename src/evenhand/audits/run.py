@@ -34,7 +34,6 @@ from evenhand.audits.rows import (
 )
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
-    censored_scores,
     learned_findings,
     score_rows,
     scores_of,
@@ -49,7 +48,6 @@ from evenhand.calibration import (
     LEAST_EFFECTIVE,
     Pit,
     as_cells,
-    censored_error,
     coverage_name,
 )
 from evenhand.certificates import (
@@ -267,14 +265,14 @@ def audit_rows(
     of_learned = learned_findings(learned, tested.family.level / risk, is_event=is_event)
     scores = scores_of(rows)
     if rows.is_censored:
-        confidence = 1 - tested.family.shares["everyone"]
-        sized = censored_error(rows.sized, confidence, base=rows.time_base, random_state=random)
-        scores |= censored_scores(sized)
-        tested = with_sizes(tested, rows, sized, held, random)
+        tested = with_sizes(tested, rows, held, random)
         of_learned = with_learned_sizes(of_learned, learned, plain, options.confidence, random)
-    # the error of everyone is that of the table of groups, and so is their coverage in all rows
+        scores[Measure("Kaplan-Meier error")] = tested.groups[0].size
+    # the error of everyone is that of the table of groups, and so are their coverage in all rows
+    # and that of times
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
-    for level in () if counted is None or is_event else COVERED:
+    has_coverage = rows.is_censored or (counted is not None and not is_event)
+    for level in COVERED if has_coverage else ():
         scores[Measure("coverage", level)] = tested.groups[0].interval(coverage_name(level))
     worst: tuple[WorstGroup, ...] = ()
     if thin is not None and not is_event:

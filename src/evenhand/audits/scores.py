@@ -21,7 +21,6 @@ from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     LEAST_EFFECTIVE,
     Cells,
-    CensoredError,
     KaplanMeier,
     censored_error,
     coverage_name,
@@ -515,21 +514,13 @@ Columns = dict[str, float | None]
 Members = Mask | Ints | Floats
 
 
-def censored_scores(everyone: CensoredError) -> dict[Measure, Interval]:
-    """Return the coverage and the error of the Kaplan-Meier estimate."""
-    found = {Measure("coverage", level): Interval(*one) for level, one in everyone.coverage.items()}
-    size = Interval(everyone.error, everyone.low, everyone.high)
-    return found | {Measure("Kaplan-Meier error"): size}
-
-
 def with_sizes(
     tested: TestedGroups,
     rows: RowCells,
-    everyone: CensoredError,
     held: HeldOut,
     random: np.random.Generator,
 ) -> TestedGroups:
-    """Add the columns of sizes to the tables of named and of scanned groups.
+    """Add the columns of sizes to the tables of everyone, of named and of scanned groups.
 
     Mean PITs and coverages become those of the Kaplan-Meier estimates.
     """
@@ -539,16 +530,16 @@ def with_sizes(
         groups: Sequence[Finding], members: Iterable[tuple[str, Members]], part: str
     ) -> list[Finding]:
         n_groups, share = family.part(part)
-        found = {EVERYONE: _columns(everyone)}
-        for name, some in members:
-            found[name] = _columns(_sized(rows, some, 1 - share, max(n_groups, 1), random))
+        options = 1 - share, max(n_groups, 1), random
+        found = {name: _sizes(rows, some, *options) for name, some in members}
         # coverages of other groups are not known
         names = (with_ends(coverage_name(level)) for level in COVERED)
         unknown: Columns = dict.fromkeys(chain.from_iterable(names))
         return [replace(one, censored=True, **found.get(one.group, unknown)) for one in groups]
 
+    everyone = sized(tested.groups[:1], [(EVERYONE, np.ones(held.kept.size, bool))], "everyone")
     named = ((group.name, some) for group, some in held.groups.every())
-    groups = sized(tested.groups, named, "groups")
+    groups = [*everyone, *sized(tested.groups[1:], named, "groups")]
     significant = tested.scanned.least(MOST_SCANNED, family.level)
     scan = sized(tested.scan, ((name, mask) for name, _, mask in significant), "groups")
     own = ((one.group, mask) for one, mask in tested.own)
@@ -577,20 +568,23 @@ def with_learned_sizes(
     """
     sized = []
     for row, group in zip(learned, found, strict=True):
-        columns = _columns(_sized(rows, group.rows, confidence, len(found), random))
+        columns = _sizes(rows, group.rows, confidence, len(found), random)
         known = (*with_ends("km_error"), "coverage_80")
         sized.append(replace(row, censored=True, **{name: columns[name] for name in known}))
     return sized
 
 
-def _sized(
+def _sizes(
     rows: RowCells,
     members: Members,
     confidence: float,
     n_groups: int,
     random: np.random.Generator,
-) -> CensoredError:
-    """Return the size of the error of a group, whose members may be known by probability."""
+) -> Columns:
+    """Return the columns of the size of the error of a group.
+
+    Its members may be known by probability.
+    """
 
     def of_group(cells: Cells) -> Cells:
         if members.dtype.kind != "f":
@@ -600,10 +594,7 @@ def _sized(
 
     cells, base = of_group(rows.sized), rows.time_base
     base = None if base is None else of_group(base)
-    return censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
-
-
-def _columns(one: CensoredError) -> Columns:
+    one = censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
     intervals: dict[str, Iterable[float]] = {"km_error": (one.error, one.low, one.high)}
     intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}
     found = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
