@@ -128,7 +128,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem():
     assert rows.problems == (rows.given,)
     assert rows.status.n_problems == 1
     slots = Slots(rows)
-    assert slots.verdict.startswith("in 1 group: everyone. Error (gap of predicted")
+    assert slots.verdict.startswith("in 1 group: everyone. Error (average gap of predicted")
     assert slots.title == (
         "All people, by their own forecasts: errors differ between low and high forecasts."
     )
@@ -432,7 +432,7 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
     code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
     by = [word for option, word in pairwise(code) if option == "--by"]
     assert by == ["age > 60", "sex = f", "kidney <= 79"]
-    assert "Repair 3 groups before use, with rows new to model and audit:" in text
+    assert "Repair 3 groups before use on rows new to model and audit; audit again:" in text
     assert "over 2 points, in 5 with 95% confidence." in text
 
 

@@ -64,10 +64,10 @@ def check(rows):
     if others is not None:
         n = status.n_problems - rows.is_everyone_problem
         assert others.groups() == (f"{n:,}", f"{status.n_examined:,}")
-    beyond = re.search(r"over [\d.]+ points(?: \(or slope off\))?, in ([\d,]+) with 9", flat)
+    beyond = re.search(r"over [\d.]+ points(?: \(or slope far from 1\))?, in ([\d,]+) with 9", flat)
     n_beyond = status.n_beyond if status.n_problems else 0
     assert (0 if beyond is None else int(beyond[1].replace(",", ""))) == n_beyond
-    assert ("by estimate, but not 0" in flat) == (status.n_problems > 0 == status.n_beyond)
+    assert ("points, and not 0 with" in flat) == (status.n_problems > 0 == status.n_beyond)
     # an audit read from its JSON has the same sentences
     again = AuditRows.read(rows.to_json())
     assert (audit_text(again), audit_markdown(again)) == (text, document)

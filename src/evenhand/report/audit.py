@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -51,7 +52,7 @@ from evenhand.report.document import (
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, one_line
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import SMALLER, Slots, capitalized
+from evenhand.report.slots import Slots, capitalized
 from evenhand.results import AuditRows, Finding, Verdict
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
@@ -116,16 +117,13 @@ def audit_document(rows: AuditRows) -> Document:
 TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
 """Styles of the verdicts."""
 
-WIDTH = 88
-"""Most characters of a line of a command."""
-
 
 def _steps(steps: Sequence[Step]) -> Iterator[Part]:
     """Yield what to do, as a command if the audit was made by one."""
     for what, code, is_command in steps:
         yield Paragraph(what)
         if code:
-            yield Paragraph(folded_command(code, WIDTH) if is_command else code, "code")
+            yield Paragraph(folded_command(code, SCREEN) if is_command else code, "code")
 
 
 def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
@@ -151,16 +149,22 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     }
     groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
     named = dict.fromkeys((rows.target, rows.about.get("unit")))
+    # the default of rare events (verdict: 3)
+    chance = rows.everyone.predicted if kind.has_rates else None
+    is_share = chance is not None and math.isclose(5 * rows.tolerance, chance)
+    by_rate = ", a fifth of the mean probability" * is_share
+    data = (source.get("data") or {}).get("name")
     facts = {
-        "Model": (source.get("model") or {}).get("name") or rows.name,
-        "Data": (source.get("data") or {}).get("name"),
+        # forecasts that are columns of the table have its name
+        "Model": rows.name if rows.name != data else None,
+        "Data": data,
         "Forecast of": ", ".join(one_line(one) for one in named if one) or kind.outcome,
         "Forecasts": f"randomized, {count(rows.n_draws, 'draw')} per row"
         if rows.is_randomized
         else None,
         "Times": times,
         "Groups": "; ".join(["everyone", *groups]),
-        "Tolerance": f"{points_in_full(rows.tolerance)} points",
+        "Tolerance": f"{points_in_full(rows.tolerance)} points{by_rate}",
     }
     yield Section("What was examined", [Facts(facts)])
     yield Section("What is not covered", [Bullets(slots.not_tested)])
@@ -297,7 +301,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         return document_text(audit_document(rows))
     slots, width = Slots(rows), line_width(SCREEN)
     # without a problem, the verdict is followed by what the rows would have shown
-    shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
+    shown = "" if slots.name else slots.lead
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
     heading = f"{slots.heading} (all: {'--full' if rows.has_command else 'summary(full=True)'})"
     head = [wrapped(heading, width), wrapped(f"{verdict} {shown}".strip(), width), ""]

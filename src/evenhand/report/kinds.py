@@ -115,7 +115,7 @@ class Kind:
     atom: str = ""
     horizon: str = ""
     directions: Mapping[str | None, str] = field(default_factory=lambda: FORECAST)
-    gap: str = "error (gap of predicted and observed shares)"
+    gap: str = "error (average gap of predicted and observed shares)"
     point: str = SCALE
     error: str = "Error in points"
     residual: str = "Outcome minus forecast"

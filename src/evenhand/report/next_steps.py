@@ -40,7 +40,7 @@ GOAL = "0.25"
 MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
 """A model with a correction of all its forecasts."""
 
-APART = "with rows new to model and audit"
+APART = "on rows new to model and audit"
 
 
 def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
@@ -57,7 +57,7 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
             # rows with and without the event are needed, so it is never printed as 0 or 1
             rate = f"{min(max(rows.everyone.rate, 0.001), 0.999):.3g}"
             command, python = f"{command} --rate {rate}", f"{python}, rate={rate}"
-        what = "See how many rows show which error."
+        what = "Plan how many rows would show smaller errors."
         yield Step.of(rows, what, command, f"print(evenhand.plan({python}))")
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
@@ -80,12 +80,12 @@ def _repair(rows: AuditRows, options: str) -> Step:
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
         lines = f"repaired = {MAPS}", "repaired.fit({})"
-        what = f"Recalibrate before use, {APART}."
+        what = f"Recalibrate before use {APART}; audit again."
         return _step(rows, options, what, command, *lines)
     which, model = count(len(ruled), "group"), "model"
     if len(ruled) == 1 or not rows.has_command:
         which = "this group" if ruled == [worst] else "the groups"
-    what = f"Repair {which} before use,"
+    what = f"Repair {which} before use"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""
@@ -99,7 +99,7 @@ def _repair(rows: AuditRows, options: str) -> Step:
         rest = f" (the worst one has no rule and is left out: name groups by {by})"
     option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
-    return _step(rows, options, f"{what} {APART}{rest}.", command, first, line)
+    return _step(rows, options, f"{what} {APART}{rest}; audit again.", command, first, line)
 
 
 def _rule_of(one: Finding) -> str:

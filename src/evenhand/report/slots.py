@@ -194,13 +194,12 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
         rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
         where += f" The average is right ({rates})."
     # every problem is beyond the tolerance by its estimate, or by its slope
-    beyond = f"over {limit} points" + " (or slope off)" * kind.has_rates
-    sure = f"in {n:,} with" if n else "by estimate, but not 0 with"
+    beyond = f"over {limit} points" + " (or slope far from 1)" * kind.has_rates
+    sure = f"in {n:,} with" if n else "and not 0 with"
     return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence."
 
 
 ALL = "all people together"
-SMALLER = "Smaller errors may be there."
 
 
 def _shown(rows: AuditRows, kind: Kind) -> str:
@@ -213,7 +212,8 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
         for one in others:
             shown += f", {points(one.error)} in {'all ' * (one is everyone)}{one.n:,}"
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
-        return f"These rows would have shown {gap} {shown} (with 80% probability). {SMALLER}"
+        found = f"These rows would have shown {gap} {shown} (with 80% probability)."
+        return f"{found} Smaller errors may be there."
     error = f"an error of {points(everyone.error)} points or more of {ALL}"
     text = f"Only {error} would have been found, with 80% probability"
     most = rows.most_detectable
@@ -533,10 +533,11 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
         few = ", as only one draw per row is known: audit several draws per row"
         yield f"Nothing is proven for every group{few if rows.n_draws == 1 else '; see the notes'}."
     elif rows.bound is None:
-        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
-        # the floor of others depends on the sizes of the atoms (outcomes: 2)
-        size = "an error of 40 points" if kind.name in ("continuous", "") else "a large error"
-        yield f"Unless forecasts are randomized, no data exclude {size} in some fifth of people."
+        # no bound below (1 - mass) / 2 can be certified (method.md, 11)
+        yield (
+            "Groups that nobody named: without a random draw in the forecasts, no data can exclude"
+            " a large error in some of them."
+        )
 
 
 # --- how it was decided, and conditions of a gate
