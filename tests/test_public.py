@@ -91,8 +91,8 @@ audit(model, X, y, random_state=0).summary()
 PAGE = f"""
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import evenhand.figures as figures, evenhand.report
-from browser.report_examples import full_randomized, made
-evenhand.report.audit_html(made(full_randomized()))
+from browser.report_examples import randomized, made
+evenhand.report.audit_html(made(randomized()))
 """
 DRAWING = f"{PAGE}figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()"
 AUDIT = COMMAND.format("audit t.csv --forecast mean=m,std=s --target y --out out.html")

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from copy import deepcopy
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
+from browser.report_examples import AUDITS, FAMILY, deterministic, group, made, rates
 from evenhand.audits import detectable_error
 from evenhand.audits.verdict import decided, status_of
 from evenhand.report import audit_markdown, audit_text
@@ -22,7 +21,7 @@ from evenhand.results import Condition, Finding, Verdict
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
 
-EVERY = ("full_randomized", "nothing", "unknown_full", *KINDS)
+EVERY = ("randomized", "nothing", "unknown_deterministic", *KINDS)
 
 
 @cache
@@ -38,8 +37,8 @@ def judged(values):
 
 
 def yes_no(**more):
-    """Return the audit of scores made by hand, with other values."""
-    return deepcopy(AUDITS["yes_no"]()) | more
+    """Return the audit of scores, with other values."""
+    return AUDITS["yes_no"]() | more
 
 
 def calm_scores(n=20_000, predicted=0.5, reach=0.015):
@@ -53,15 +52,17 @@ def calm_scores(n=20_000, predicted=0.5, reach=0.015):
     size = {"error": 0.0, "low": 0.0, "high": reach, "chance": 0.005, "is_complete": True}
     given = size | {"tests": {"level": 1.0, "trend": 0.5, "bend": 0.4}}
     values = yes_no(n_samples=n, groups=[everyone], by_forecast=own, given_forecast=given)
-    return values | {"probability_scores": []}
+    return values | {"probability_scores": [], "family": FAMILY}
 
 
 def doses(*groups, n=50_000, **more):
     """Return an audit of continuous outcomes: right on average, and these groups."""
-    empty = full_deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": []}
+    none = dict.fromkeys(("scan", "learned", "by_forecast", "notes"), [])
+    none |= dict.fromkeys(("certificate", "given", "given_forecast", "rounding_step"))
     family = FAMILY | {"n_tests": 6, "n_groups": len(groups), "n_by_forecast": 0}
     calm = group("everyone", n, 0.001, 0.0, 0.006)
-    return empty | {"groups": [calm, *groups], "n_samples": n, "family": family} | more
+    head = {"groups": [calm, *groups], "n_samples": n, "family": family}
+    return deterministic() | none | head | more
 
 
 def status(values):
@@ -211,7 +212,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     assert "Proven within 2 points (95% confidence)." in short(calm_scores())
     few = short(doses(n=75))
     assert few.startswith(
-        "Audit of risk model on table.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"
+        "Audit of model on clinics-find.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"
     )
     assert Slots(judged(doses(n=75))).title == "75 rows are too few for an audit."
 
@@ -295,17 +296,17 @@ def test_results_of_groups_are_six_words():
 
 
 def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid():
-    rows = audit_of("full_randomized")
+    rows = audit_of("randomized")
     first, without, *_ = Slots(rows).proven
-    # 31.38, 51.4 and 94.45 in the example, 64.5 of the interval without a draw
+    # 31.38, 51.4 and 94.45 in the example, 64.05 and 69.53 of intervals without a draw
     assert first.startswith("In every group of at least 20% of people, named or not, ")
     assert "off by at most 31.4 points" in first
     assert "cover between 51.4% and 94.5% of outcomes" in first
     assert first.endswith("(95% joint confidence, with a draw).")
-    every = (
-        "In every group of at least 20% of people, named or not, the 95% interval covers at least"
+    every = "In every group of at least 20% of people, named or not, the"
+    assert without.startswith(
+        f"{every} 95% interval covers at least 64.0% of outcomes, with no upper bound, and is "
     )
-    assert without.startswith(f"{every} 64.5% of outcomes, with no upper bound, and is ")
     assert "Proven" in audit_text(rows)
     # one draw per row is no guarantee for groups that nobody named
     proof = msgspec.structs.replace(rows.certificate, link_bound=None)
@@ -313,8 +314,11 @@ def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid():
     assert not any(text.startswith("In every group") for text in Slots(one).proven)
     assert any("audit several draws" in text for text in Slots(one).not_tested)
     # without a draw only coverage has a bound
-    (floor,) = Slots(judged(full_deterministic())).proven
-    assert floor == f"{every} 64.5% of outcomes (95% confidence, no draw)."
+    (floor,) = Slots(judged(deterministic())).proven
+    assert (
+        floor
+        == f"{every} 98% interval covers at least 69.5% of outcomes (95% confidence, no draw)."
+    )
 
 
 def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step():
@@ -332,7 +336,9 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step():
 
 
 def test_markdown_has_the_sentences_and_the_worst_groups():
-    text = audit_markdown(judged(doses(group("<b> | x", 900, 0.2, 0.15, 0.25))))
+    command = "evenhand audit t.csv --target y --forecast mean=mu,std=sd"
+    values = doses(group("<b> | x", 900, 0.2, 0.15, 0.25), provenance={"command": command})
+    text = audit_markdown(judged(values))
     assert "**PROBLEM FOUND** in 1 of 1 group." in text
     (line,) = [line for line in text.splitlines() if line.startswith("| &lt;b> \\| x |")]
     assert "problem found" in line
@@ -354,13 +360,14 @@ def test_next_steps_repair_the_groups_by_their_rules():
     rule = [
         {"comparisons": [dict(zip(keys, one, strict=True))], "or_missing": False} for one in sides
     ]
-    given = full_deterministic()
-    given["learned"][1]["rule"] = rule
+    of_search = deterministic()["learned"][:1]
+    given = doses(group("sex=f", 740, 0.09, 0.06, 0.12), learned=of_search)
+    given["learned"][0]["rule"] = rule
     forecast = "mean=mu,std=sd"
     command = f"evenhand audit rows.csv --target 'pay $' --forecast={forecast} --groups sex"
     given["provenance"] = {"command": command}
     rows = judged(given)
-    assert rows.leading is rows.learned[1]
+    assert rows.leading is rows.learned[0]
     repair, *_ = Slots(rows).next
     assert shlex.split(repair.code) == [
         *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
