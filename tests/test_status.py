@@ -57,7 +57,7 @@ def calm_scores(n=20_000, predicted=0.5, reach=0.015):
 
 def doses(*groups, n=50_000, **more):
     """Return an audit of continuous outcomes: right on average, and these groups."""
-    none = dict.fromkeys(("scan", "learned", "by_forecast", "notes"), [])
+    none = {key: [] for key in ("scan", "learned", "by_forecast", "notes")}
     none |= dict.fromkeys(("certificate", "given", "given_forecast", "rounding_step"))
     family = FAMILY | {"n_tests": 6, "n_groups": len(groups), "n_by_forecast": 0}
     calm = group("everyone", n, 0.001, 0.0, 0.006)

@@ -197,7 +197,7 @@ def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(pr
     sizes = {"km_error": 0.2, "km_error_low": 0.15, "km_error_high": 0.25, "least_error": 0.0}
     sizes |= {"most_error": 0.4, "censored": True, "problem": problem}
     groups = [group(name, 50_000, 0.001, 0.0, 0.006) | sizes for name in ("everyone", "a")]
-    values = deterministic() | dict.fromkeys(("scan", "learned", "by_forecast"), [])
+    values = deterministic() | {key: [] for key in ("scan", "learned", "by_forecast")}
     counts = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
     rows = made(values | {"groups": groups, "given": None, "censoring": counts})
     assert (len(rows.problems) == 2) is problem
