@@ -30,8 +30,8 @@ from evenhand.calibration import (
     rate_error,
     simultaneous_intervals,
 )
-from evenhand.report import NoteKind, note
-from evenhand.results import Family, Finding, GivenForecast, Note, rows_from, with_ends
+from evenhand.report import NoteKind
+from evenhand.results import Family, Finding, GivenForecast, rows_from, with_ends
 from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
@@ -198,7 +198,6 @@ def _between(last: float, first: float) -> str:
 
 # --- the family of tests
 
-Notes = tuple[Note, ...]
 Columns = dict[str, Floats]
 
 
@@ -251,7 +250,6 @@ class TestedGroups:
     by_forecast: list[Finding]
     given: GivenForecast
     family: Family
-    notes: Notes
     members: Members
     own: list[tuple[Finding, Mask]]
     scanned: search.Scanned
@@ -289,7 +287,7 @@ def tested_groups(
     options = held.options
     cells = found.tested
     rows = GroupRows.of(cells, found.residual, random, found.binary)
-    scanned, leaks, notes = _scans(rows, held)
+    scanned, leaks = _scans(rows, held)
     keys = own_keys(found.keys)
     own = list(own_groups(keys, cells.weights))
     n = cells.n_samples
@@ -347,7 +345,6 @@ def tested_groups(
         by_forecast,
         given,
         family,
-        notes,
         members,
         own,
         scanned,
@@ -452,26 +449,25 @@ def _slopes(
     return dict(zip(with_ends("slope"), found, strict=True))
 
 
-def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scanned, Notes]:
+def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scanned]:
     """Return the sums over scanned groups and over possible leaks; of no group without a scan."""
     least = held.options.min_size
     n = rows.cells.n_samples
     nothing = search.scan_rows(rows, pd.DataFrame(index=range(n)), Groups(), least)
     if held.features is None:
-        return nothing, nothing, ()
+        return nothing, nothing
     if n < least:
-        return nothing, nothing, (note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
+        held.add_note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n))
+        return nothing, nothing
     # a scan of their own: possible leaks would count as tests in Holm's correction, and their
     # intersections would repeat the same leak under many names
     leaks = search.scan_rows(rows, *held.leaking, least).singles
     if held.searched is None:
-        return nothing, leaks, (note(NoteKind.ALL_FEATURES_LEAK),)
-    table = as_table(held.searched, n)
-    scanned = search.scan_rows(rows, table, held.judged, least)
-    notes = tuple(
-        note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
-        for column, why in scanned.masks.left_out.items()
-    )
+        held.add_note(NoteKind.ALL_FEATURES_LEAK)
+        return nothing, leaks
+    scanned = search.scan_rows(rows, as_table(held.searched, n), held.judged, least)
+    for column, why in scanned.masks.left_out.items():
+        held.add_note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
     if not (scanned.sums.n >= least).any():
-        notes += (note(NoteKind.NO_LARGE_GROUP, numbers=(least,)),)
-    return scanned, leaks, notes
+        held.add_note(NoteKind.NO_LARGE_GROUP, numbers=(least,))
+    return scanned, leaks

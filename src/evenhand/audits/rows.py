@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -172,8 +172,9 @@ class HeldOut:
         Named groups.
     one_row_each : bool
         Whether one row of each person was chosen, because some people have several.
-    notes : tuple of Note
-        Notes on rows and groups that were left out.
+    notes : list of Note
+        Notes in the order in which the parts of the audit add them: on rows, groups and searches
+        that were left out or changed.
     leaks : tuple of Leak
         Groups and features that the outcome may define: see `find_leaks`. They are excluded from
         all searches.
@@ -186,8 +187,12 @@ class HeldOut:
     features: Any
     groups: Groups
     one_row_each: bool
-    notes: tuple[Note, ...]
+    notes: list[Note]
     leaks: tuple[Leak, ...] = ()
+
+    def add_note(self, *args: Any, **options: Any) -> None:
+        """Add a note; the arguments are those of `note`."""
+        self.notes.append(note(*args, **options))
 
     def take(self, rows: Ints) -> HeldOut:
         """Return some rows, without weights and without the input of the forecaster."""
@@ -254,7 +259,7 @@ def hold_out(
     notes += _readings(masks, searched)
     known = outcomes.without_weights() if outcomes.are_plain else outcomes
     has_persons = outcomes.person is not None
-    return HeldOut(options, kept, known, X, searched, masks, has_persons, tuple(notes))
+    return HeldOut(options, kept, known, X, searched, masks, has_persons, notes)
 
 
 def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
@@ -379,8 +384,8 @@ def copies_among(X: Any, subject: RowCells) -> str | None:
 # --- notes on outcomes
 
 
-def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
-    """Return the share of the average error that rounding may explain, and notes on atoms.
+def grid_share_of(rows: RowCells, held: HeldOut) -> float | None:
+    """Return the share of the average error that rounding may explain; add notes on atoms.
 
     The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
     were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
@@ -391,48 +396,48 @@ def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
     # follow-up neither
     is_plain = rows.kind is OutcomeKind.CONTINUOUS and rows.times is None
     if outcomes is None or not is_plain:
-        return None, ()
+        return None
     value, atom = largest_atom(outcomes.value)
     if atom <= MILD_ATOM or atom * outcomes.n_samples < 1.5:
-        return None, ()
-    notes: tuple[Note, ...] = ()
+        return None
     if np.isin(outcomes.value, (0.0, 1.0)).all():
-        notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
+        held.add_note(NoteKind.EVENT_AS_CONTINUOUS)
     if cells.are_points:
-        return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+        held.add_note(NoteKind.TIED_OUTCOMES, numbers=(value, atom))
+        return None
     least, average_error = cell_error(cells), calibration_error(cells)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
     step = np.nan if rounding.step is None else rounding.step
-    numbers = (value, atom, step, share)
-    return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
+    held.add_note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
+    return share
 
 
 MOST_SKEWED = 3.0
 """Sample skewness of residuals up to which intervals of their mean miss about as stated."""
 
 
-def outcome_notes(rows: RowCells, held: HeldOut) -> Iterator[Note]:
-    """Yield notes on times that are cut off, unknown forecasts and outcomes that do not fit."""
+def note_outcomes(rows: RowCells, held: HeldOut) -> None:
+    """Add notes on times that are cut off, unknown forecasts and outcomes that do not fit."""
     if rows.times is not None:
         n_lost = int(rows.times.is_lost.sum())
         if rows.times.happened.all():
-            yield note(NoteKind.NO_TIME_CUT_OFF)
+            held.add_note(NoteKind.NO_TIME_CUT_OFF)
         elif n_lost:
-            yield note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, rows.times.n_samples))
+            held.add_note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, rows.times.n_samples))
     if excluded := max((int(np.isinf(one).sum()) for one in rows.scores.values()), default=0):
-        yield note(NoteKind.EXCLUDED_OUTCOMES, numbers=(excluded,))
+        held.add_note(NoteKind.EXCLUDED_OUTCOMES, numbers=(excluded,))
     if not rows.keys:
-        yield note(NoteKind.NO_OWN_FORECAST)
+        held.add_note(NoteKind.NO_OWN_FORECAST)
     elif rows.binary is not None:
         happened, probability = rows.binary
         impossible = np.flatnonzero(np.abs(happened - probability) == 1)
         for first in impossible[:1]:
             numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
-            yield note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers)
+            held.add_note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers)
     # intervals of mean residuals of 0/1 outcomes hold in groups of any size
     if rows.residual is not None and rows.binary is None:
         with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
             scaled = (rows.residual - rows.residual.mean()) / rows.residual.std()
             skewness = float((scaled**3).mean())
         if abs(skewness) > MOST_SKEWED:
-            yield note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,))
+            held.add_note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,))

@@ -26,9 +26,9 @@ from evenhand.audits.rows import (
     check_model,
     check_rows,
     copies_among,
-    grid_findings,
+    grid_share_of,
     hold_out,
-    outcome_notes,
+    note_outcomes,
     resolved_tolerance,
     without_leaks,
 )
@@ -63,12 +63,11 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
-from evenhand.report import Measure, NoteKind, note, units_of
+from evenhand.report import Measure, NoteKind, notes_of, units_of
 from evenhand.results import (
     AuditRows,
     Finding,
     Miscoverage,
-    Note,
     WorstGroup,
     rows_from,
 )
@@ -125,10 +124,8 @@ def certificate_of(rows: RowCells, **options: Any) -> Certificate:
 # --- searches; one that has too few rows gives a note, not an error
 
 
-def certify_held(
-    rows: RowCells, held: HeldOut, random: np.random.Generator
-) -> tuple[Certificate | None, Notes]:
-    """Certify the rows, or return None and a note with the reason if there is no guarantee."""
+def certify_held(rows: RowCells, held: HeldOut, random: np.random.Generator) -> Certificate | None:
+    """Certify the rows; if there is no guarantee, add a note with the reason and return None."""
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certificate_of(
@@ -138,16 +135,18 @@ def certify_held(
             random_state=random,
         )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
-        return None, (note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
-    return replace(proof, one_row_each=held.one_row_each), ()
+        held.add_note(NoteKind.NO_CERTIFICATE, reason=str(error))
+        return None
+    return replace(proof, one_row_each=held.one_row_each)
 
 
 def learn_groups(
     rows: RowCells, held: HeldOut, confidence: float, random: np.random.Generator
-) -> tuple[list[searches.FoundGroup], Notes]:
+) -> list[searches.FoundGroup]:
     """Learn the worst group of each size from features."""
     features, names = _without_names(held.searched)
-    notes = [note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
+    for name in names:
+        held.add_note(NoteKind.COLUMN_NOT_LEARNED, (name,))
     found: list[searches.FoundGroup] = []
     # one search object for all sizes: its model of the PITs is fitted once
     learner = searches.GroupSearch(rows.tested, features, random_state=random)
@@ -161,18 +160,18 @@ def learn_groups(
         except InputError as error:
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
-            notes.append(note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
-    return found, tuple(notes)
+            held.add_note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why)
+    return found
 
 
-def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[tuple[Miscoverage, ...], Notes]:
+def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[Miscoverage, ...]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
     Probabilities of 0/1 outcomes have no intervals.
     """
     features, _ = _without_names(held.searched)
     if features is None or rows.binary is not None:
-        return (), ()
+        return ()
     why = "whether an interval covers a time that is cut off may be unknown"
     if not rows.cells.unknown.any():
         try:
@@ -180,10 +179,11 @@ def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[tuple[Miscovera
             table = searches.conditional_miscoverage(
                 rows.cells, features, COVERED, confidence=held.options.confidence, random_state=0
             )
-            return rows_from(Miscoverage, table), ()
+            return rows_from(Miscoverage, table)
         except InputError as error:
             why = str(error).partition("; ")[0]
-    return (), (note(NoteKind.NO_MISCOVERAGE, reason=why),)
+    held.add_note(NoteKind.NO_MISCOVERAGE, reason=why)
+    return ()
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:
@@ -200,9 +200,6 @@ def _without_names(features: Any) -> tuple[Any, list[str]]:
     if not named or len(named) == features.shape[1]:
         return features, []
     return features.drop(columns=named), named
-
-
-Notes = tuple[Note, ...]
 
 
 # --- parts that need only PITs, in their order
@@ -237,13 +234,12 @@ def audit_rows(
         # the mean of times that are cut off is not that of times until the event
         rows = replace(rows, residual=None)
     cells = rows.tested
+    grid_share = grid_share_of(rows, held)
+    note_outcomes(rows, held)
     # learned and worst groups and guarantees are those of a sample that needs no weights
-    plain, thin, unproven = _thinned(rows, held, random)
+    plain, thin = _thinned(rows, held, random)
     # all share one random generator, so the order of these calls affects the numbers
-    proof = None
-    if thin is not None:
-        proof, why = certify_held(plain, thin, random)
-        unproven = (*unproven, *why)
+    proof = None if thin is None else certify_held(plain, thin, random)
     # whatever prevents a certificate of a sample prevents one of all rows
     if proof is not None and counted is not None:
         proof = counted.certified(proof, options.confidence)
@@ -256,11 +252,8 @@ def audit_rows(
     level = (1 - options.confidence) / (2 if has_part else 1)
     of_all = None if counted is None else counted.summed()
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
-    learned: list[searches.FoundGroup] = []
-    unlearned: Notes = ()
     _, risk = tested.family.part("learned")
-    if thin is not None:
-        learned, unlearned = learn_groups(plain, thin, 1 - risk, random)
+    learned = [] if thin is None else learn_groups(plain, thin, 1 - risk, random)
     is_event = rows.binary is not None
     of_learned = learned_findings(learned, tested.family.level / risk, is_event=is_event)
     scores = scores_of(rows)
@@ -278,8 +271,8 @@ def audit_rows(
     if thin is not None and not is_event:
         worst = worst_groups(plain, options, proof, random)
     kept = held.kept if thin is None else thin.kept
-    miscoverage, unmeasured = conditional_coverage(rows, held)
-    grid_share, on_grid = grid_findings(rows)
+    miscoverage = conditional_coverage(rows, held)
+    _note_searched(held, tested, n_found=len(learned))
     members = tested.members | {group.mass: kept[group.rows] for group in learned}
     found = AuditRows(
         status=UNDECIDED,
@@ -303,16 +296,7 @@ def audit_rows(
         scores=score_rows(scores, units_of(target)),
         miscoverage=miscoverage,
         worst_groups=worst,
-        notes=(
-            *held.notes,
-            *on_grid,
-            *outcome_notes(rows, held),
-            *unproven,
-            *tested.notes,
-            *unlearned,
-            *unmeasured,
-            *_searched(held, tested, unlearned, n_found=len(learned)),
-        ),
+        notes=tuple(held.notes),
         **tables_beside(rows, held, tested, proof),
         **described,
     )
@@ -322,33 +306,39 @@ def audit_rows(
 
 def _thinned(
     rows: RowCells, held: HeldOut, random: np.random.Generator
-) -> tuple[RowCells, HeldOut | None, Notes]:
+) -> tuple[RowCells, HeldOut | None]:
     """Keep each row with the probability that makes the kept ones a plain sample (verdict: 4).
 
-    Return the rows, the held-out rows, None if there is no such sample, and notes.
+    Return the rows and the held-out rows, None if there is no such sample.
     """
     weight, largest = held.outcomes.weight, held.outcomes.largest_weight
     if weight is None:
-        return rows, held, ()
+        return rows, held
     if largest is None:
-        return rows, None, (note(NoteKind.NO_THINNING),)
+        held.add_note(NoteKind.NO_THINNING)
+        return rows, None
     n = held.kept.size
     kept, seed = thinned_rows(weight, largest, random)
     if kept.size < LEAST_EFFECTIVE:
-        return rows, None, (note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),)
-    thinned = note(NoteKind.THINNED, numbers=(kept.size, n, seed))
-    return rows.take(kept), held.take(kept), (thinned,)
+        held.add_note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size))
+        return rows, None
+    held.add_note(NoteKind.THINNED, numbers=(kept.size, n, seed))
+    return rows.take(kept), held.take(kept)
 
 
-def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found: int) -> Notes:
-    """Return a note on the columns that were searched: by default all others of a table."""
+def _note_searched(held: HeldOut, tested: TestedGroups, *, n_found: int) -> None:
+    """Add a note on the columns that were searched: by default all others of a table."""
     if held.searched is None or not (tested.scan or n_found):
-        return ()
+        return
     # without the columns that both searches left out, which have notes of their own
-    left_out = _columns_of(tested.notes, NoteKind.COLUMN_NOT_SCANNED)
-    left_out &= _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
-    names = tuple(name for name in map(str, held.searched.columns) if name not in left_out)
-    return (note(NoteKind.FEATURES, names),)
+    kinds = NoteKind.COLUMN_NOT_SCANNED, NoteKind.COLUMN_NOT_LEARNED
+    unscanned, unlearned = (
+        {name for one in notes_of(held.notes, kind) for name in one.subject} for kind in kinds
+    )
+    names = map(str, held.searched.columns)
+    held.add_note(
+        NoteKind.FEATURES, tuple(name for name in names if name not in unscanned & unlearned)
+    )
 
 
 def _positive_groups(
@@ -364,10 +354,6 @@ def _positive_groups(
     some = replace(held, features=None).take(part.rows)
     found = tested_groups(part, some, random, n_learned=0, level=level, counted=None)
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
-
-
-def _columns_of(notes: Notes, kind: NoteKind) -> set[str]:
-    return {name for one in notes if one.kind == kind.name for name in one.subject}
 
 
 def name_of(values: Any) -> str | None:
@@ -535,8 +521,7 @@ def audited(
     copies = copies_among(held.features if held.X is None else held.X, subject)
     held = without_leaks(held, subject)
     if subject.scored.size < held.kept.size:
-        scored = note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
-        held = replace(held, notes=(*held.notes, scored))
+        held.add_note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
     made = outcomes.value, random_state, subject.cells
     found = audit_rows(
         subject,
