@@ -636,7 +636,7 @@ FAULTS = (
     # audits
     Fault(
         "the p-value of everybody not scaled to its share of the risk",
-        'float(_scaled(given.p_value, family, "everyone"))',
+        'float(scaled(given.p_value, family, "everyone"))',
         "given.p_value",
         ("test_simultaneous.py",),
     ),
@@ -696,8 +696,8 @@ FAULTS = (
     ),
     Fault(
         "members of a learned group by their places among the kept rows",
-        "{group.mass: kept[group.rows] for group in learned}",
-        "{group.mass: group.rows for group in learned}",
+        "{one.mass or one.group: kept[some] for one, some in learned}",
+        "{one.mass or one.group: some for one, some in learned}",
         ("test_members.py",),
     ),
     Fault(

@@ -328,7 +328,7 @@ def tested_groups(
     for one, own_tests in zip(listed, tests, strict=True):
         of_groups += one.findings(family, "groups", own_tests)
     p_own = by_value.sums.tests.p_value
-    by_own = _scaled(holm(p_own), family, "by_forecast")
+    by_own = scaled(holm(p_own), family, "by_forecast")
     by_forecast = by_value.findings(family, "by_forecast", (p_own, by_own))
     off = list(scanned.least(MOST_SCANNED, family.level))
     rules = {name: rule_of(*parts) for name, parts, _ in off}
@@ -351,7 +351,7 @@ def tested_groups(
     )
 
 
-def _scaled(p_value: Any, family: Family, part: str) -> Any:
+def scaled(p_value: Any, family: Family, part: str) -> Any:
     """Return p-values that are compared with the error probability of the whole family."""
     return np.minimum(p_value * (family.level / family.part(part)[1]), 1.0)
 
@@ -387,7 +387,7 @@ def _everyone(pooled: Summed, given: GivenForecast, family: Family) -> Finding:
     (everyone,) = pooled.findings(
         family,
         "everyone",
-        ([given.p_value], [float(_scaled(given.p_value, family, "everyone"))]),
+        ([given.p_value], [float(scaled(given.p_value, family, "everyone"))]),
         is_trend,
     )
     if given.high is None:
@@ -414,7 +414,7 @@ def _tests(
     if named.sums.rows is None:  # counted in all rows, of which the scan has a sample
         of_scan[at[is_listed]] = p_value[is_listed]
     tests = np.append(of_scan, np.where(is_listed, np.nan, p_value))
-    adjusted = _scaled(holm(tests), family, "groups")
+    adjusted = scaled(holm(tests), family, "groups")
     ends = np.cumsum([len(one.groups) for one in listed])[:-1]
     of_groups = np.split(np.stack([tests[at], adjusted[at]]), ends, axis=-1)
     return of_groups, dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])

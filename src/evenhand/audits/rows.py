@@ -210,6 +210,26 @@ class HeldOut:
         """Features that groups are searched in; None if there are none."""
         return self._features(is_leak=False) if self.leaked("feature") else self.features
 
+    @cached_property
+    def learnable(self) -> tuple[Any, list[str]]:
+        """The same without columns that identify people, and their names.
+
+        These are text columns with a different value in every row.
+        """
+        features = self.searched
+        if features is None:
+            return features, []
+        named = [
+            name
+            for name in features.columns
+            if not pd.api.types.is_numeric_dtype(features[name])
+            and not pd.api.types.is_datetime64_any_dtype(features[name])
+            and features[name].nunique() == len(features)
+        ]
+        if not named or len(named) == features.shape[1]:
+            return features, []
+        return features.drop(columns=named), named
+
     @property
     def judged(self) -> Groups:
         """Named groups that are scanned: those of known members."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import search as searches
@@ -34,7 +33,7 @@ from evenhand.audits.rows import (
 )
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
-    learned_findings,
+    learned_groups,
     score_rows,
     scores_of,
     tables_beside,
@@ -140,36 +139,12 @@ def certify_held(rows: RowCells, held: HeldOut, random: np.random.Generator) -> 
     return replace(proof, one_row_each=held.one_row_each)
 
 
-def learn_groups(
-    rows: RowCells, held: HeldOut, confidence: float, random: np.random.Generator
-) -> list[searches.FoundGroup]:
-    """Learn the worst group of each size from features."""
-    features, names = _without_names(held.searched)
-    for name in names:
-        held.add_note(NoteKind.COLUMN_NOT_LEARNED, (name,))
-    found: list[searches.FoundGroup] = []
-    # one search object for all sizes: its model of the PITs is fitted once
-    learner = searches.GroupSearch(rows.tested, features, random_state=random)
-    masses = held.options.learned_masses if held.searched is not None else ()
-    for mass in masses:
-        try:
-            group = learner.find(
-                mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
-            )
-            found.append(group)
-        except InputError as error:
-            # the remedy in the message addresses direct callers of the search
-            why = str(error).partition("; ")[0]
-            held.add_note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why)
-    return found
-
-
 def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[Miscoverage, ...]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
     Probabilities of 0/1 outcomes have no intervals.
     """
-    features, _ = _without_names(held.searched)
+    features, _ = held.learnable
     if features is None or rows.binary is not None:
         return ()
     why = "whether an interval covers a time that is cut off may be unknown"
@@ -184,22 +159,6 @@ def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[Miscoverage, ..
             why = str(error).partition("; ")[0]
     held.add_note(NoteKind.NO_MISCOVERAGE, reason=why)
     return ()
-
-
-def _without_names(features: Any) -> tuple[Any, list[str]]:
-    """Leave out text columns with a different value in every row: they identify people."""
-    if features is None:
-        return features, []
-    named = [
-        name
-        for name in features.columns
-        if not pd.api.types.is_numeric_dtype(features[name])
-        and not pd.api.types.is_datetime64_any_dtype(features[name])
-        and features[name].nunique() == len(features)
-    ]
-    if not named or len(named) == features.shape[1]:
-        return features, []
-    return features.drop(columns=named), named
 
 
 # --- parts that need only PITs, in their order
@@ -252,14 +211,12 @@ def audit_rows(
     level = (1 - options.confidence) / (2 if has_part else 1)
     of_all = None if counted is None else counted.summed()
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
-    _, risk = tested.family.part("learned")
-    learned = [] if thin is None else learn_groups(plain, thin, 1 - risk, random)
+    learned = [] if thin is None else learned_groups(plain, thin, tested.family, random)
     is_event = rows.binary is not None
-    of_learned = learned_findings(learned, tested.family.level / risk, is_event=is_event)
     scores = scores_of(rows)
     if rows.is_censored:
         tested = with_sizes(tested, rows, held, random)
-        of_learned = with_learned_sizes(of_learned, learned, plain, options.confidence, random)
+        learned = with_learned_sizes(learned, plain, options.confidence, random)
         scores[Measure("Kaplan-Meier error")] = tested.groups[0].size
     # the error of everyone is that of the table of groups, and so are their coverage in all rows
     # and that of times
@@ -273,7 +230,7 @@ def audit_rows(
     kept = held.kept if thin is None else thin.kept
     miscoverage = conditional_coverage(rows, held)
     _note_searched(held, tested, n_found=len(learned))
-    members = tested.members | {group.mass: kept[group.rows] for group in learned}
+    members = tested.members | {one.mass or one.group: kept[some] for one, some in learned}
     found = AuditRows(
         status=UNDECIDED,
         n_samples=cells.n_samples,
@@ -288,7 +245,7 @@ def audit_rows(
         groups=tuple(tested.groups),
         scan=tuple(tested.scan),
         by_forecast=tuple(tested.by_forecast),
-        learned=tuple(of_learned),
+        learned=tuple(one for one, _ in learned),
         positive_part=tuple(
             _positive_groups(part, held, random, level) if part is not None and has_part else ()
         ),

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import special
 
 from evenhand import scoring, search
-from evenhand._validate import Floats, Ints, Mask
+from evenhand._validate import Floats, InputError, Ints, Mask
 from evenhand.audits.forecasts import RowCells
-from evenhand.audits.group_tests import TestedGroups
+from evenhand.audits.group_tests import TestedGroups, scaled
 from evenhand.audits.rows import HeldOut, Search
 from evenhand.calibration import (
     COVERED,
@@ -35,11 +35,12 @@ from evenhand.calibration import (
 from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.outcomes import Outcomes
-from evenhand.report import Measure
+from evenhand.report import Measure, NoteKind
 from evenhand.results import (
     Bin,
     Censoring,
     CurvePoint,
+    Family,
     Finding,
     Interval,
     Membership,
@@ -63,6 +64,9 @@ Z95 = 1.959964
 """Normal quantile of 95% confidence intervals."""
 
 AVERAGE_ERROR = Measure("error")
+
+Learned = list[tuple[Finding, Ints]]
+"""Groups found by search, one per size, with the numbers of their rows."""
 
 
 def scores_of(rows: RowCells) -> dict[Measure, Interval]:
@@ -241,29 +245,52 @@ def certified_errors(certificate: Certificate | None, masses: Iterable[float]) -
     return [float(certificate.group_error(mass)) for mass in masses]
 
 
-def learned_findings(
-    found: Sequence[search.FoundGroup], factor: float, *, is_event: bool
-) -> list[Finding]:
-    """Return the groups found by search, one per size.
+# --- groups learned from features
 
-    `factor` scales their adjusted p-values for comparison with the error probability of the audit.
+
+def learned_groups(
+    rows: RowCells, held: HeldOut, family: Family, random: np.random.Generator
+) -> Learned:
+    """Learn the worst group of each size from features; return each with its rows.
 
     Given the forecast, the W1 error of 0/1 outcomes is half the difference of event rate and
     probability (outcomes: Theorem 4.1), which is their error here.
     """
-    adjusted = np.minimum(holm(np.array([one.p_value for one in found])) * factor, 1.0)
+    features, names = held.learnable
+    for name in names:
+        held.add_note(NoteKind.COLUMN_NOT_LEARNED, (name,))
+    found: list[search.FoundGroup] = []
+    # one search object for all sizes: its model of the PITs is fitted once
+    learner = search.GroupSearch(rows.tested, features, random_state=random)
+    masses = held.options.learned_masses if features is not None else ()
+    confidence = 1 - family.part("learned")[1]
+    for mass in masses:
+        try:
+            group = learner.find(
+                mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
+            )
+            found.append(group)
+        except InputError as error:
+            # the remedy in the message addresses direct callers of the search
+            why = str(error).partition("; ")[0]
+            held.add_note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why)
+    adjusted = scaled(holm(np.array([one.p_value for one in found])), family, "learned")
+    is_event = rows.binary is not None
     scale = 2 if is_event else 1
     return [
-        Finding.of(
-            vars(one)
-            | {
-                "group": one.description or "",
-                "error": scale * one.error,
-                "error_low": scale * one.low,
-                "coverage_80": None if is_event else one.coverage_80,
-                "p_adjusted": p,
-                "rule": GroupRule(tuple(one.conditions)).to_state() if one.conditions else None,
-            }
+        (
+            Finding.of(
+                vars(one)
+                | {
+                    "group": one.description or "",
+                    "error": scale * one.error,
+                    "error_low": scale * one.low,
+                    "coverage_80": None if is_event else one.coverage_80,
+                    "p_adjusted": p,
+                    "rule": GroupRule(one.conditions).to_state() if one.conditions else None,
+                }
+            ),
+            one.rows,
         )
         for one, p in zip(found, adjusted, strict=True)
     ]
@@ -555,22 +582,18 @@ def with_sizes(
 
 
 def with_learned_sizes(
-    learned: Sequence[Finding],
-    found: Sequence[search.FoundGroup],
-    rows: RowCells,
-    confidence: float,
-    random: np.random.Generator,
-) -> list[Finding]:
+    learned: Learned, rows: RowCells, confidence: float, random: np.random.Generator
+) -> Learned:
     """Add sizes of errors to groups found by search.
 
     Rows of several folds were selected by different models: bounds without an assumption would need
     one for each, and are not known.
     """
     sized = []
-    for row, group in zip(learned, found, strict=True):
-        columns = _sizes(rows, group.rows, confidence, len(found), random)
-        known = (*with_ends("km_error"), "coverage_80")
-        sized.append(replace(row, censored=True, **{name: columns[name] for name in known}))
+    for one, some in learned:
+        columns = _sizes(rows, some, confidence, len(learned), random)
+        known = {name: columns[name] for name in (*with_ends("km_error"), "coverage_80")}
+        sized.append((replace(one, censored=True, **known), some))
     return sized
 
 
