@@ -358,7 +358,7 @@ def test_tests_of_true_forecasts_are_at_their_level(name):
     wrong = np.zeros(2, dtype=int)
     for pits, rng in tables(TRUE[name], 300, 1, count):
         # weights that depend on the person, not on the position in the cell
-        for i, one in enumerate((pits, pits.weighted_by(rng.random(300)))):
+        for i, one in enumerate((pits, pits.of_members(rng.random(300)))):
             wrong[i] += sums_of_one_draw(one, rng).tests.p_value[0] < 0.05
     assert wrong.max() <= most_failures(count)
     # the tests are twice Bonferroni over two statistics that are nearly independent

@@ -24,6 +24,7 @@ from evenhand.audits.run import AuditedRows, audited
 from evenhand.audits.scores import weighted_mean_band
 from evenhand.calibration import (
     COVERED,
+    MEASURES,
     coverage_name,
     covered,
     n_effective,
@@ -157,11 +158,8 @@ EDGES = np.arange(1, 40) / 40
 """Levels at which the error compares shares of PITs."""
 
 OF_EVENTS = ("error", "bias")
-"""Measures of a group of 0/1 outcomes that are compared; the bias is event rate minus mean
-probability."""
-
-MEASURES = (*OF_EVENTS, *map(coverage_name, COVERED))
-"""The same for other outcomes."""
+"""Measures of a group of 0/1 outcomes that are compared, of `MEASURES`; the bias is event rate
+minus mean probability."""
 
 BY_SCORE = "error by score"
 """Profile of the error of everyone of 0/1 outcomes."""

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._validate import (
     Floats,
@@ -693,7 +692,7 @@ def _simulation(
 
 
 def _kept(
-    forecast: Forecast, few: Forecast, read: RowReader, block: slice, scored: NDArray[np.intp]
+    forecast: Forecast, few: Forecast, read: RowReader, block: slice, scored: Ints
 ) -> dict[str, Any]:
     """Return the fields of `RowCells` with scores, medians and values of some rows of a block.
 

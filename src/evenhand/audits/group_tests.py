@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,10 +20,9 @@ from evenhand.audits.forecasts import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.verdict import as_named
 from evenhand.calibration import (
-    COVERED,
+    MEASURES,
     GroupRows,
     GroupSums,
-    coverage_name,
     given_forecast,
     holm,
     mid_ranks,
@@ -201,14 +201,7 @@ def _between(last: float, first: float) -> str:
 Columns = dict[str, Floats]
 
 
-ESTIMATES = tuple(
-    name
-    for measure in ("error", "bias", *map(coverage_name, COVERED))
-    for name in with_ends(measure)
-)
-"""Fields of estimates and of their intervals."""
-
-SHARED = (*ESTIMATES, "p_value")
+SHARED = (*chain.from_iterable(map(with_ends, MEASURES)), "p_value")
 """Fields that a named group and the same group of the scan share: errors of the scan are otherwise
 those of histograms, or of a sample of the rows."""
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hint
 import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.scores import certified_errors
-from evenhand.calibration import Cells
+from evenhand.calibration import MEASURES, Cells
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, id_text
@@ -225,10 +225,6 @@ def provenance_of(
         "values_sha256": values_hash(values),
         "draws": draws,
     }
-
-
-MEASURES = ("error", "bias", "coverage_80", "coverage_90")
-"""Measures of a group that have an interval."""
 
 
 # --- repair
@@ -689,7 +685,7 @@ def with_sources(
     model: Path | None = None,
     model_sha256: str | None = None,
     data: Path | None = None,
-    rows: NDArray[np.intp] | None = None,
+    rows: Ints | None = None,
     n_rows: int | None = None,
 ) -> Audit:
     """Add to an audit the command that made it, and the hashes of model and table.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from msgspec import structs
-from numpy.typing import NDArray
 
 from evenhand._validate import (
     MILD_ATOM,
@@ -170,8 +169,6 @@ class HeldOut:
         Features in which groups are searched.
     groups : Groups
         Named groups.
-    one_row_each : bool
-        Whether one row of each person was chosen, because some people have several.
     notes : list of Note
         Notes in the order in which the parts of the audit add them: on rows, groups and searches
         that were left out or changed.
@@ -181,12 +178,11 @@ class HeldOut:
     """
 
     options: Search
-    kept: NDArray[np.intp]
+    kept: Ints
     outcomes: Outcomes
     X: Any
     features: Any
     groups: Groups
-    one_row_each: bool
     notes: list[Note]
     leaks: tuple[Leak, ...] = ()
 
@@ -278,8 +274,7 @@ def hold_out(
         X, searched, masks = take_rows(X, kept), take_rows(searched, kept), left
     notes += _readings(masks, searched)
     known = outcomes.without_weights() if outcomes.are_plain else outcomes
-    has_persons = outcomes.person is not None
-    return HeldOut(options, kept, known, X, searched, masks, has_persons, notes)
+    return HeldOut(options, kept, known, X, searched, masks, notes)
 
 
 def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
@@ -334,7 +329,7 @@ def _readings(groups: Groups, features: Any) -> list[Note]:
     return notes + ([note(NoteKind.HALVED_FRACTIONS, like)] if like else [])
 
 
-def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[NDArray[np.intp], list[Note]]:
+def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[Ints, list[Note]]:
     """Return the numbers of the rows to audit, and notes on rows left out."""
     n, person = outcomes.n_samples, outcomes.person
     # a certificate counts people: rows of weight 0 must not count

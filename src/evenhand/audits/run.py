@@ -136,7 +136,7 @@ def certify_held(rows: RowCells, held: HeldOut, random: np.random.Generator) -> 
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         held.add_note(NoteKind.NO_CERTIFICATE, reason=str(error))
         return None
-    return replace(proof, one_row_each=held.one_row_each)
+    return replace(proof, one_row_each=held.outcomes.person is not None)
 
 
 def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[Miscoverage, ...]:

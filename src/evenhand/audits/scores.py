@@ -604,19 +604,9 @@ def _sizes(
     n_groups: int,
     random: np.random.Generator,
 ) -> Columns:
-    """Return the columns of the size of the error of a group.
-
-    Its members may be known by probability.
-    """
-
-    def of_group(cells: Cells) -> Cells:
-        if members.dtype.kind != "f":
-            return cells.take(members)
-        some = members > 0
-        return cells.take(some).weighted_by(members[some].astype(np.float64))
-
-    cells, base = of_group(rows.sized), rows.time_base
-    base = None if base is None else of_group(base)
+    """Return the columns of the size of the error of a group."""
+    cells, base = rows.sized.of_members(members), rows.time_base
+    base = None if base is None else base.of_members(members)
     one = censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
     intervals: dict[str, Iterable[float]] = {"km_error": (one.error, one.low, one.high)}
     intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}

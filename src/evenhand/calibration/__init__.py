@@ -52,6 +52,7 @@ from evenhand.calibration.events import (
 from evenhand.calibration.group_sums import (
     COVERED,
     LEAST_EFFECTIVE,
+    MEASURES,
     GroupRows,
     GroupSums,
     coverage_name,

@@ -15,6 +15,7 @@ from evenhand._format import OneLine
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
     Mask,
     as_floats,
     bad_input,
@@ -328,20 +329,26 @@ class Cells(OneLine):
         """Return the cells of people who all count once."""
         return self._with(weights=None)
 
-    def weighted_by(self, membership: Floats) -> Cells:
-        """Return the cells with the weight of each person multiplied by a probability.
+    def of_members(self, members: Mask | Ints | Floats) -> Cells:
+        """Return the cells of the members of a group.
 
         Parameters
         ----------
-        membership : ndarray of shape (n,)
-            Probabilities of membership in a group, between 0 and 1 and not all 0.
+        members : ndarray of bool, of int, or of float of shape (n,)
+            A mask or the numbers of the rows of the members; or each person's probability of
+            membership, between 0 and 1 and not all 0, by which weights are multiplied.
 
         Examples
         --------
-        >>> Cells([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.75, 0.25])).weights is None
+        >>> cells = Cells([0.2, 0.7, 0.9], weights=[1, 3, 5])
+        >>> cells.of_members(np.array([0.75, 0.25, 0.0])).weights is None
         True
         """
-        return self._with(weights=_weights(self.shares * membership, self.n_samples))
+        if members.dtype.kind != "f":
+            return self.take(members)
+        some = self.take(members > 0)
+        shares = some.shares * members[members > 0]
+        return some._with(weights=_weights(shares, some.n_samples))
 
     def without_copies(self) -> Cells:
         """Return cells of one column if no draws are known and all columns are equal.

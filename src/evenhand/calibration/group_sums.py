@@ -153,7 +153,7 @@ class GroupRows:
         some = members > 0
         # probabilities of membership are weights: estimates are sum p z / sum p
         part = GroupRows(
-            self.cells.take(some).weighted_by(members[some]),
+            self.cells.of_members(members),
             self.u[some],
             None if self.residual is None else self.residual[some],
             None if self.events is None else self.events.take(some),
@@ -475,6 +475,9 @@ def coverage_name(level: float) -> str:
 
 
 # --- simultaneous intervals
+
+MEASURES = ("error", "bias", *map(coverage_name, COVERED))
+"""Measures of a group that have an interval."""
 
 
 def simultaneous_intervals(
