@@ -32,9 +32,7 @@ from evenhand.audits.rows import (
     without_leaks,
 )
 from evenhand.audits.scores import (
-    AVERAGE_ERROR,
     learned_groups,
-    score_rows,
     scores_of,
     tables_beside,
     with_learned_sizes,
@@ -47,7 +45,6 @@ from evenhand.calibration import (
     LEAST_EFFECTIVE,
     Pit,
     as_cells,
-    coverage_name,
 )
 from evenhand.certificates import (
     WEIGHTED,
@@ -62,7 +59,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
-from evenhand.report import Measure, NoteKind, notes_of, units_of
+from evenhand.report import NoteKind, notes_of, units_of
 from evenhand.results import (
     AuditRows,
     Finding,
@@ -212,24 +209,16 @@ def audit_rows(
     of_all = None if counted is None else counted.summed()
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
     learned = [] if thin is None else learned_groups(plain, thin, tested.family, random)
-    is_event = rows.binary is not None
-    scores = scores_of(rows)
     if rows.is_censored:
         tested = with_sizes(tested, rows, held, random)
         learned = with_learned_sizes(learned, plain, options.confidence, random)
-        scores[Measure("Kaplan-Meier error")] = tested.groups[0].size
-    # the error of everyone is that of the table of groups, and so are their coverage in all rows
-    # and that of times
-    scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
-    has_coverage = rows.is_censored or (counted is not None and not is_event)
-    for level in COVERED if has_coverage else ():
-        scores[Measure("coverage", level)] = tested.groups[0].interval(coverage_name(level))
     worst: tuple[WorstGroup, ...] = ()
-    if thin is not None and not is_event:
+    if thin is not None and rows.binary is None:
         worst = worst_groups(plain, options, proof, random)
     kept = held.kept if thin is None else thin.kept
     miscoverage = conditional_coverage(rows, held)
     _note_searched(held, tested, n_found=len(learned))
+    everyone = tested.groups[0]
     members = tested.members | {one.mass or one.group: kept[some] for one, some in learned}
     found = AuditRows(
         status=UNDECIDED,
@@ -240,7 +229,7 @@ def audit_rows(
         target=target,
         rounding_step=rows.step,
         grid_share=grid_share,
-        tolerance=resolved_tolerance(options.tolerance, tested.groups[0].predicted),
+        tolerance=resolved_tolerance(options.tolerance, everyone.predicted),
         family=tested.family,
         groups=tuple(tested.groups),
         scan=tuple(tested.scan),
@@ -250,7 +239,7 @@ def audit_rows(
             _positive_groups(part, held, random, level) if part is not None and has_part else ()
         ),
         given_forecast=tested.given if rows.keys else None,
-        scores=score_rows(scores, units_of(target)),
+        scores=scores_of(rows, everyone, units_of(target), are_counted=counted is not None),
         miscoverage=miscoverage,
         worst_groups=worst,
         notes=tuple(held.notes),

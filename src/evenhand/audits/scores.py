@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -63,38 +63,38 @@ replace = msgspec.structs.replace
 Z95 = 1.959964
 """Normal quantile of 95% confidence intervals."""
 
-AVERAGE_ERROR = Measure("error")
-
 Learned = list[tuple[Finding, Ints]]
 """Groups found by search, one per size, with the numbers of their rows."""
 
 
-def scores_of(rows: RowCells) -> dict[Measure, Interval]:
+def scores_of(
+    rows: RowCells, everyone: Finding, unit: str, *, are_counted: bool
+) -> tuple[Score, ...]:
     """Return the mean scores and the coverage of prediction intervals, with their intervals.
 
     Intervals of 0/1 outcomes have no coverage. Where the ends of a prediction interval are atoms, a
     part of each counts as covered, so that the coverage of calibrated forecasts is the level; the
-    coverage of sets of whole values, which is at least the level, is a further measure.
+    coverage of sets of whole values, which is at least the level, is a further measure. The error
+    of all people is that of the table of groups, and so is the coverage of times that may be cut
+    off, and that of all rows if these are counted.
     """
     cells, weights = rows.tested, rows.weights_of(rows.scored)
     found = {key: weighted_mean_band(values, weights) for key, values in rows.scores.items()}
-    if rows.kind is OutcomeKind.BINARY:
-        return found
-    kinds = {"coverage": covered}
+    kinds = {} if rows.binary is not None else {"coverage": covered}
     if rows.times is None and rows.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE):
         kinds["whole coverage"] = covered_whole
-    return found | {
-        Measure(name, level): weighted_share_band(share(cells, level), cells.weights)
-        for name, share in kinds.items()
-        for level in COVERED
-    }
-
-
-def score_rows(bands: Mapping[Measure, Interval], unit: str) -> tuple[Score, ...]:
-    """Return the scores; `unit` is the unit of the outcome."""
-    columns = dict(zip(Interval._fields, zip(*bands.values(), strict=True), strict=True))
-    units = [measure.unit(unit) for measure in bands]
-    return rows_from(Score, {"measure": map(str, bands), "unit": units, **columns})
+    for name, share in kinds.items():
+        for level in COVERED:
+            band = weighted_share_band(share(cells, level), cells.weights)
+            if name == "coverage" and (rows.is_censored or are_counted):
+                band = everyone.interval(coverage_name(level))
+            found[Measure(name, level)] = band
+    if rows.is_censored:
+        found[Measure("Kaplan-Meier error")] = everyone.size
+    found[Measure("error")] = everyone.interval("error")
+    columns = dict(zip(Interval._fields, zip(*found.values(), strict=True), strict=True))
+    units = [measure.unit(unit) for measure in found]
+    return rows_from(Score, {"measure": map(str, found), "unit": units, **columns})
 
 
 # --- tables beside the groups
@@ -542,10 +542,7 @@ Members = Mask | Ints | Floats
 
 
 def with_sizes(
-    tested: TestedGroups,
-    rows: RowCells,
-    held: HeldOut,
-    random: np.random.Generator,
+    tested: TestedGroups, rows: RowCells, held: HeldOut, random: np.random.Generator
 ) -> TestedGroups:
     """Add the columns of sizes to the tables of everyone, of named and of scanned groups.
 
@@ -598,11 +595,7 @@ def with_learned_sizes(
 
 
 def _sizes(
-    rows: RowCells,
-    members: Members,
-    confidence: float,
-    n_groups: int,
-    random: np.random.Generator,
+    rows: RowCells, members: Members, confidence: float, n_groups: int, random: np.random.Generator
 ) -> Columns:
     """Return the columns of the size of the error of a group."""
     cells, base = rows.sized.of_members(members), rows.time_base
