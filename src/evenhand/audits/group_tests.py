@@ -212,14 +212,14 @@ MOST_SLOPES = 100
 """Most groups of a table whose calibration slope is computed, the smallest p-values first."""
 
 
-def shares_of(level: float, present: Mapping[str, bool]) -> dict[str, float]:
-    """Return the error probability of each part of the family.
+def shares_of(level: float, present: Mapping[str, int]) -> dict[str, float]:
+    """Return the error probability of each part of the family, from its number of groups.
 
     That of absent parts goes to everyone and to groups by the forecast, half each.
 
     Examples
     --------
-    >>> shares_of(0.05, {"by_forecast": True, "groups": False, "learned": False})
+    >>> shares_of(0.05, {"by_forecast": 4, "groups": 0, "learned": 0})
     {'everyone': 0.025, 'by_forecast': 0.025, 'groups': 0.0, 'learned': 0.0}
     """
     fifths = {name: float(points) for name, points in POINTS.items() if present.get(name, True)}
@@ -293,10 +293,10 @@ def tested_groups(
     # of the groups that either table lists, each set of rows counts once
     names = {*held.groups.names, *named.names}.difference(scanned.places, leaks.places)
     n_groups = len(scanned.sums) + len(leaks.sums) + len(names)
-    present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
-    shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     n_own = len({mask.tobytes() for _, mask in own})
+    present = {"by_forecast": n_own, "groups": n_groups, "learned": n_learned}
+    shares = shares_of(level, present)
     by_value = Summed.of(rows, own)
     given = _given(rows, keys, by_value, pooled, shares["everyone"])
     family = Family(

@@ -202,10 +202,10 @@ def audit_rows(
     n_learned = 0
     if thin is not None and thin.searched is not None:
         n_learned = searches.n_learnable(plain.cells.n_samples, options.learned_masses)
-    part = rows.positive
     # who is lost may or may not have the event by the horizon: times have no such part
-    has_part = part is not None and rows.times is None and part.rows.size >= searches.FEW_ROWS
-    level = (1 - options.confidence) / (2 if has_part else 1)
+    part = rows.positive if rows.times is None else None
+    part = None if part is None or part.rows.size < searches.FEW_ROWS else part
+    level = (1 - options.confidence) / (1 if part is None else 2)
     of_all = None if counted is None else counted.summed()
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
     learned = [] if thin is None else learned_groups(plain, thin, tested.family, random)
@@ -235,9 +235,7 @@ def audit_rows(
         scan=tuple(tested.scan),
         by_forecast=tuple(tested.by_forecast),
         learned=tuple(one for one, _ in learned),
-        positive_part=tuple(
-            _positive_groups(part, held, random, level) if part is not None and has_part else ()
-        ),
+        positive_part=() if part is None else _positive_groups(part, held, random, level),
         given_forecast=tested.given if rows.keys else None,
         scores=scores_of(rows, everyone, units_of(target), are_counted=counted is not None),
         miscoverage=miscoverage,
@@ -288,18 +286,15 @@ def _note_searched(held: HeldOut, tested: TestedGroups, *, n_found: int) -> None
 
 
 def _positive_groups(
-    part: RowCells,
-    held: HeldOut,
-    random: np.random.Generator,
-    level: float,
-) -> list[Finding]:
+    part: RowCells, held: HeldOut, random: np.random.Generator, level: float
+) -> tuple[Finding, ...]:
     """Return the groups of the people whose outcome is not the atom of a hurdle.
 
     Everyone comes first, then the groups by the forecast, then named groups.
     """
     some = replace(held, features=None).take(part.rows)
     found = tested_groups(part, some, random, n_learned=0, level=level, counted=None)
-    return [found.groups[0], *found.by_forecast, *found.groups[1:]]
+    return found.groups[0], *found.by_forecast, *found.groups[1:]
 
 
 def name_of(values: Any) -> str | None:
