@@ -22,7 +22,7 @@ from evenhand.audits import (
     parse_condition,
 )
 from evenhand.audits import audited as audited_rows
-from evenhand.audits.forecasts import read_subject
+from evenhand.audits.forecasts import Audited, read_subject
 from evenhand.calibration import Cells, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
@@ -81,7 +81,7 @@ def audited(kind):
 
 def test_cells_of_a_hurdle_are_empty_off_the_atom():
     forecast, y = outcomes("hurdle")
-    found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
+    found = read_subject(Audited(forecast, None), as_outcomes(y), np.random.default_rng(0))
     chance = people()["chance"].to_numpy()
     zero = y == 0
     np.testing.assert_array_equal(found.cells.low[zero, 0], 0.0)
@@ -96,9 +96,8 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom():
 def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them():
     forecast, y = outcomes("count")
     r = jittered(N, 16, random_state=1)
-    pits = read_subject(
-        forecast.randomized(0.2, r=r), None, as_outcomes(y), np.random.default_rng(2)
-    ).cells
+    given = Audited(forecast.randomized(0.2, r=r), None)
+    pits = read_subject(given, as_outcomes(y), np.random.default_rng(2)).cells
     wide = (pits.high - pits.low) > 1e-3
     position = np.where(wide, (pits.drawn - pits.low) / np.where(wide, pits.high - pits.low, 1), 0)
     first = np.array([row[use][0] for row, use in zip(position, wide, strict=True)])
@@ -368,7 +367,7 @@ def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom(
     forecast, exact = outcomes("hurdle")
     # one unit above zero is the least positive amount: rounding up never makes a zero
     y = np.where(exact == 0, 0.0, np.maximum(np.round(exact * 2) / 2, 0.5))
-    found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
+    found = read_subject(Audited(forecast, None), as_outcomes(y), np.random.default_rng(0))
     off = y != 0
     chance = people()["chance"].to_numpy()
     assert found.rounding.step == 0.5

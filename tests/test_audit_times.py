@@ -17,7 +17,7 @@ from scipy import stats
 
 from evenhand import Forecast, InputError, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, notes_of
-from evenhand.audits.forecasts import read_subject
+from evenhand.audits.forecasts import Audited, read_subject
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
@@ -272,7 +272,7 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(horizon, is_randomiz
     if is_randomized:
         forecast = randomized(forecast, 0.3, np.random.default_rng(4).random(4000))
     times = Outcomes(who.time, who.event, horizon)
-    found = read_subject(forecast, None, times, np.random.default_rng(5))
+    found = read_subject(Audited(forecast, None), times, np.random.default_rng(5))
     assert stats.kstest(found.cells.drawn[:, 0], "uniform").pvalue > 0.001
 
 
@@ -284,7 +284,7 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none():
     time = np.where(event, time, np.minimum(time, 3.0))
     times = Outcomes(time, event)
     with warnings.catch_warnings(action="error"):
-        found = read_subject(who.forecast(), None, times, np.random.default_rng(5))
+        found = read_subject(Audited(who.forecast(), None), times, np.random.default_rng(5))
     low, high = found.cells.low[:, 0], found.cells.high[:, 0]
     assert (high[event] > low[event]).all()
     assert (high[~event] == 1).all()

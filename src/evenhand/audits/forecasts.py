@@ -11,8 +11,10 @@ import numpy as np
 
 from evenhand._validate import (
     Floats,
+    InputError,
     Ints,
     Mask,
+    bad_input,
     check_outcomes,
     rows_from,
 )
@@ -53,6 +55,60 @@ def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
     forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
     return forecast
+
+
+class Audited(NamedTuple):
+    """A forecaster with its input rows, or given forecasts, of which `X` may be the table."""
+
+    model: Any
+    X: Any
+
+    @classmethod
+    def of(cls, model: Any, X: Any, n: int) -> Self:
+        """Check a model and its number of rows.
+
+        Fitted models of other libraries become forecasters, and `X` a table or an array.
+        """
+        if isinstance(model, Forecast):
+            if model.n_samples != n:
+                rule = f"have one outcome per forecast ({model.n_samples})"
+                raise bad_input("y", rule, f"{n} outcomes")
+            return cls(model, X)
+        methods = ("forecast", "predict", "predict_proba", "predict_survival_function")
+        if not any(hasattr(model, name) for name in methods) and not callable(model):
+            remedy = (
+                "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
+                " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"
+            )
+            raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
+        if not hasattr(model, "forecast"):
+            # an audit of forecasts does not need scikit-learn, which forecasters import
+            from evenhand.forecasters import as_forecaster
+
+            model = as_forecaster(model)
+        if X is None:
+            raise InputError("X is missing: a forecaster needs input rows; pass X=")
+        if len(X) != n:
+            raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
+        return cls(model, X if hasattr(X, "columns") else np.asarray(X))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether forecasts were made before."""
+        return isinstance(self.model, Forecast)
+
+    def take(self, rows: Ints) -> Audited:
+        """Return some rows."""
+        some = self.model[rows] if self.is_given else self.model
+        return Audited(some, take_rows(self.X, rows))
+
+    def forecast(self, rows: slice | Ints, random: np.random.Generator) -> Forecast:
+        """Return the forecasts of some rows, of a forecaster at jittered draws."""
+        if not self.is_given:
+            return forecast_of(self.model, take_rows(self.X, rows), random)
+        made: Forecast = self.model
+        # indexing copies the parameters: it is skipped where one block contains all rows
+        return made if isinstance(rows, slice) and rows == slice(0, len(made)) else made[rows]
 
 
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
@@ -588,14 +644,12 @@ BLOCK_ROWS = 20_000
 scores are computed on."""
 
 
-def read_subject(model: Any, X: Any, outcomes: Outcomes, random: np.random.Generator) -> RowCells:
+def read_subject(audited: Audited, outcomes: Outcomes, random: np.random.Generator) -> RowCells:
     """Forecast each row once, and store cells and scores.
 
-    A forecaster is evaluated with jittered draws; given forecasts keep their own draws. `X` must
-    come from `check_rows`.
+    A forecaster is evaluated with jittered draws; given forecasts keep their own draws.
     """
-    n, weights = outcomes.n_samples, outcomes.weight
-    is_own = not isinstance(model, Forecast)
+    n, weights, is_own = outcomes.n_samples, outcomes.weight, not audited.is_given
     # one position in the cell per person, shared by all draws: PITs of the true distribution are
     # uniform because it is independent of the draws (outcomes: 4.3)
     ties = fresh(n, random)
@@ -608,7 +662,7 @@ def read_subject(model: Any, X: Any, outcomes: Outcomes, random: np.random.Gener
     kept: list[dict[str, Any]] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
-            forecast = _forecast_rows(model, X, block, random)
+            forecast = audited.forecast(block, random)
         reader = reader or RowReader.of(forecast, outcomes, ties)
         read.append(reader.read(block, forecast, random, is_own=is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
@@ -634,7 +688,7 @@ def read_subject(model: Any, X: Any, outcomes: Outcomes, random: np.random.Gener
     base = found.time_base
     simulate = None
     if not cells.are_points:
-        simulate = _simulation(model, X, cells.n_draws, reader, random)
+        simulate = _simulation(audited, cells.n_draws, reader, random)
     return replace(
         found,
         cells=cells,
@@ -663,7 +717,7 @@ def _own_names(forecast: Forecast, outcomes: Outcomes) -> tuple[str, ...]:
 
 
 def _simulation(
-    model: Any, X: Any, n_draws: int, read: RowReader, random: np.random.Generator
+    audited: Audited, n_draws: int, read: RowReader, random: np.random.Generator
 ) -> Simulate:
     """Return a function that draws outcomes of a sample of the rows, and gives their PITs.
 
@@ -675,7 +729,7 @@ def _simulation(
     n = read.outcomes.n_samples
     most = n_simulated(n, n_draws)
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
-    forecast = _forecast_rows(model, X, rows, random)
+    forecast = audited.forecast(rows, random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off
     is_cut_off = read.outcomes.are_times and not forecast.is_randomized
     times = read.outcomes.take(rows) if is_cut_off else None
@@ -744,15 +798,6 @@ def _plain(forecast: Forecast, known: Mapping[Measure, Floats]) -> Floats:
     widths = iter((high - low).T)
     found = [known[one] if one in known else next(widths) for one in measures]
     return np.stack([np.broadcast_to(one, n) for one in found], axis=-1)
-
-
-def _forecast_rows(model: Any, X: Any, rows: slice | Ints, random: np.random.Generator) -> Forecast:
-    """Return the forecasts of some rows."""
-    if not isinstance(model, Forecast):
-        return forecast_of(model, take_rows(X, rows), random)
-    # indexing copies the parameters: it is skipped where one block contains all rows
-    is_all = isinstance(rows, slice) and rows == slice(0, len(model))
-    return model if is_all else model[rows]
 
 
 def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from msgspec import structs
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
-    InputError,
     Ints,
     bad_input,
     check_count,
@@ -26,7 +25,6 @@ from evenhand.audits.forecasts import RowCells
 from evenhand.calibration import calibration_error, cell_error
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import one_row_each
-from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes
 from evenhand.report import NoteKind, note
 from evenhand.results import Leak, Note
@@ -106,25 +104,24 @@ class Search:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def tolerance_for(self, probability: float | None) -> float:
+        """Return the tolerance: as given, or 2 points; of rates at most a fifth of the rate.
+
+        `probability` is the mean probability of 0/1 outcomes, None for others: the tolerance
+        depends on the forecasts alone (verdict: 3).
+
+        Examples
+        --------
+        >>> Search().tolerance_for(None), Search().tolerance_for(0.05)
+        (0.02, 0.01)
+        """
+        if self.tolerance is not None or probability is None:
+            return TOLERANCE if self.tolerance is None else self.tolerance
+        return min(TOLERANCE, min(probability, 1 - probability) / 5)
+
 
 STANDARD = Search()
 """Default options of an audit."""
-
-
-def resolved_tolerance(given: float | None, probability: float | None) -> float:
-    """Return the tolerance: as given, or 2 points; of rates at most a fifth of the rate.
-
-    `probability` is the mean probability of 0/1 outcomes, None for others: the tolerance depends on
-    the forecasts alone (verdict: 3).
-
-    Examples
-    --------
-    >>> resolved_tolerance(None, None), resolved_tolerance(None, 0.05)
-    (0.02, 0.01)
-    """
-    if given is not None or probability is None:
-        return TOLERANCE if given is None else given
-    return min(TOLERANCE, min(probability, 1 - probability) / 5)
 
 
 def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
@@ -163,8 +160,6 @@ class HeldOut:
         Row numbers in the given table.
     outcomes : Outcomes of k rows
         Outcomes, with weights if the rows are no plain sample.
-    X : table or None
-        Input rows of the forecaster.
     features : table or None
         Features in which groups are searched.
     groups : Groups
@@ -180,23 +175,73 @@ class HeldOut:
     options: Search
     kept: Ints
     outcomes: Outcomes
-    X: Any
     features: Any
     groups: Groups
     notes: list[Note]
     leaks: tuple[Leak, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        options: Search,
+        outcomes: Outcomes,
+        X: Any,
+        features: Any,
+        groups: Any,
+        random: np.random.Generator,
+    ) -> Self:
+        """Select the rows that all parts of the audit use: rows of positive weight, one per person.
+
+        Where there is no table, groups must have the index of the outcomes, if both have one.
+        """
+        n = outcomes.n_samples
+        searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
+        tables = (X, searched, outcomes.given)
+        first = next((table for table in tables if table is not None), None)
+        masks = check_groups(groups, n, first, allow_probable=True)
+        # rows are chosen before any other draw, so that PITs do not depend on the searches
+        kept, notes = _kept(outcomes, random)
+        if kept.size < n:
+            outcomes, left = outcomes.take(kept), masks.take(kept)
+            notes += [
+                note(NoteKind.EMPTY_GROUP, (name,))
+                for name in masks.names
+                if name not in left.names
+            ]
+            searched, masks = take_rows(searched, kept), left
+        notes += _readings(masks, searched)
+        known = outcomes.without_weights() if outcomes.are_plain else outcomes
+        return cls(options, kept, known, searched, masks, notes)
+
+    def without_leaks(self, subject: RowCells) -> HeldOut:
+        """Search the scored rows for groups and features that the outcome may define."""
+        rows = subject.scored
+        assert subject.outcomes is not None
+        # a rank correlation near 1 is equally visible in a random sample of the rows
+        features = take_rows(self.features, rows)
+        groups = self.groups.take(rows)
+        if subject.times is not None:
+            of_times = _leaks_of_times(subject.times.take(rows), subject.medians, groups, features)
+            return replace(self, leaks=of_times)
+        y = subject.outcomes.value[rows]
+        leaks = find_leaks(y, subject.medians, groups, features)
+        if tuple(groups.probable()):
+            # a probability made from the outcome is found as a feature would be
+            shares = pd.DataFrame({group.name: share for group, share in groups.probable()})
+            made = find_leaks(y, subject.medians, Groups(), shares)
+            leaks += tuple(structs.replace(one, kind="group", column=None) for one in made)
+        return replace(self, leaks=leaks)
 
     def add_note(self, *args: Any, **options: Any) -> None:
         """Add a note; the arguments are those of `note`."""
         self.notes.append(note(*args, **options))
 
     def take(self, rows: Ints) -> HeldOut:
-        """Return some rows, without weights and without the input of the forecaster."""
+        """Return some rows, without weights."""
         return replace(
             self,
             kept=self.kept[rows],
             outcomes=self.outcomes.take(rows).without_weights(),
-            X=None,
             features=take_rows(self.features, rows),
             groups=self.groups.take(rows),
         )
@@ -245,56 +290,6 @@ class HeldOut:
         leaked = self.leaked("feature")
         some = table.loc[:, [(str(name) in leaked) == is_leak for name in table.columns]]
         return some if is_leak or some.shape[1] else None
-
-
-def hold_out(
-    options: Search,
-    outcomes: Outcomes,
-    X: Any,
-    features: Any,
-    groups: Any,
-    random: np.random.Generator,
-) -> HeldOut:
-    """Select the rows that all parts of the audit use: rows of positive weight, one per person.
-
-    Where there is no table, groups must have the index of the outcomes, if both have one.
-    """
-    n = outcomes.n_samples
-    searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
-    tables = (X, searched, outcomes.given)
-    first = next((table for table in tables if table is not None), None)
-    masks = check_groups(groups, n, first, allow_probable=True)
-    # rows are chosen before any other draw, so that PITs do not depend on the searches
-    kept, notes = _kept(outcomes, random)
-    if kept.size < n:
-        outcomes, left = outcomes.take(kept), masks.take(kept)
-        notes += [
-            note(NoteKind.EMPTY_GROUP, (name,)) for name in masks.names if name not in left.names
-        ]
-        X, searched, masks = take_rows(X, kept), take_rows(searched, kept), left
-    notes += _readings(masks, searched)
-    known = outcomes.without_weights() if outcomes.are_plain else outcomes
-    return HeldOut(options, kept, known, X, searched, masks, notes)
-
-
-def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
-    """Search the scored rows for groups and features that the outcome may define."""
-    rows = subject.scored
-    assert subject.outcomes is not None
-    # a rank correlation near 1 is equally visible in a random sample of the rows
-    features = take_rows(held.features, rows)
-    groups = held.groups.take(rows)
-    if subject.times is not None:
-        of_times = _leaks_of_times(subject.times.take(rows), subject.medians, groups, features)
-        return replace(held, leaks=of_times)
-    y = subject.outcomes.value[rows]
-    leaks = find_leaks(y, subject.medians, groups, features)
-    if tuple(groups.probable()):
-        # a probability made from the outcome is found as a feature would be
-        shares = pd.DataFrame({group.name: share for group, share in groups.probable()})
-        made = find_leaks(y, subject.medians, Groups(), shares)
-        leaks += tuple(structs.replace(one, kind="group", column=None) for one in made)
-    return replace(held, leaks=leaks)
 
 
 def _leaks_of_times(
@@ -349,41 +344,6 @@ def _searched(features: Any, n: int, name: str) -> Any:
     table = as_table(features, n, name=name, per="outcome")
     TableEncoder().fit(table)  # its error names the column and row that a learner could not read
     return table
-
-
-# --- checks of the model and of its rows
-
-
-def check_model(model: Any) -> Any:
-    """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
-    if isinstance(model, Forecast) or hasattr(model, "forecast"):
-        return model
-    methods = ("predict", "predict_proba", "predict_survival_function")
-    if not any(hasattr(model, name) for name in methods) and not callable(model):
-        remedy = (
-            "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
-            " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"
-        )
-        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
-    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
-    from evenhand.forecasters import as_forecaster
-
-    return as_forecaster(model)
-
-
-def check_rows(model: Any, X: Any, n: int) -> Any:
-    """Check the number of rows, and return X as a table or an array."""
-    if isinstance(model, Forecast):
-        if model.n_samples != n:
-            raise bad_input(
-                "y", f"have one outcome per forecast ({model.n_samples})", f"{n} outcomes"
-            )
-        return X
-    if X is None:
-        raise InputError("X is missing: a forecaster needs input rows; pass X=")
-    if len(X) != n:
-        raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
-    return X if hasattr(X, "columns") else np.asarray(X)
 
 
 def copies_among(X: Any, subject: RowCells) -> str | None:

@@ -14,7 +14,7 @@ from evenhand import search as searches
 from evenhand._format import number_in_full
 from evenhand._validate import InputError, Ints, bad_input, check_finite
 from evenhand.audits.counted import RowCounts
-from evenhand.audits.forecasts import RowCells, read_subject
+from evenhand.audits.forecasts import Audited, RowCells, read_subject
 from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.result import Audit, check_people, provenance_of
 from evenhand.audits.rows import (
@@ -22,14 +22,9 @@ from evenhand.audits.rows import (
     HeldOut,
     Search,
     check_about,
-    check_model,
-    check_rows,
     copies_among,
     grid_share_of,
-    hold_out,
     note_outcomes,
-    resolved_tolerance,
-    without_leaks,
 )
 from evenhand.audits.scores import (
     learned_groups,
@@ -57,7 +52,6 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
-from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
 from evenhand.report import NoteKind, notes_of, units_of
 from evenhand.results import (
@@ -72,7 +66,6 @@ from evenhand.tables import (
     UnseenValues,
     as_pandas,
     check_groups,
-    take_rows,
     unreported,
 )
 
@@ -229,7 +222,7 @@ def audit_rows(
         target=target,
         rounding_step=rows.step,
         grid_share=grid_share,
-        tolerance=resolved_tolerance(options.tolerance, everyone.predicted),
+        tolerance=options.tolerance_for(everyone.predicted),
         family=tested.family,
         groups=tuple(tested.groups),
         scan=tuple(tested.scan),
@@ -452,15 +445,15 @@ def audited(
     target = name_of(outcomes.given) if target_name is None else target_name
     n = outcomes.n_samples
     people = check_people(ids, n)
-    given, model = model, check_model(model)
-    held = hold_out(search, outcomes, check_rows(model, X, n), features, groups, random)
-    is_given = isinstance(model, Forecast)
-    title = name or ("forecast" if is_given else type(given).__name__)
-    audited = model[held.kept] if is_given and held.kept.size < n else model
+    read = Audited.of(model, X, n)
+    held = HeldOut.of(search, outcomes, read.X, features, groups, random)
+    # all rows need no copy
+    read = read if held.kept.size == n else read.take(held.kept)
+    title = name or ("forecast" if read.is_given else type(model).__name__)
     with unreported():  # the audit itself reports unseen values
-        subject = read_subject(audited, held.X, held.outcomes, random)
-    copies = copies_among(held.features if held.X is None else held.X, subject)
-    held = without_leaks(held, subject)
+        subject = read_subject(read, held.outcomes, random)
+    copies = copies_among(held.features if read.X is None else read.X, subject)
+    held = held.without_leaks(subject)
     if subject.scored.size < held.kept.size:
         held.add_note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
     made = outcomes.value, random_state, subject.cells
@@ -474,9 +467,9 @@ def audited(
         caveat=None if copies is None else f"{copies}.",
         ids=people,
         counted=counted,
-        provenance=provenance_of(title, type(given).__name__, *made, is_given=is_given),
+        provenance=provenance_of(title, type(model).__name__, *made, is_given=read.is_given),
     )
-    return found._replace(audit=found.audit.with_unseen(_unseen(model, held.X)))
+    return found._replace(audit=found.audit.with_unseen(_unseen(*read)))
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
@@ -562,7 +555,7 @@ def audit_pit(
         largest_weight=largest_weight,
         person=person,
     )
-    held = hold_out(search, known, X, features, groups, random)
+    held = HeldOut.of(search, known, X, features, groups, random)
     bias = None if residual is None else held.outcomes.value
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
@@ -640,15 +633,13 @@ def certify(
     outcomes = as_outcomes(y)
     n = outcomes.n_samples
     masks = check_groups(groups, n, outcomes.given if X is None else X)
-    audited = check_model(model)
-    rows = check_rows(audited, X, n)
+    read = Audited.of(model, X, n)
     kept, thinned = _plain_rows(outcomes, random)
     if kept is not None:
         outcomes, masks = outcomes.take(kept), masks.take(kept)
-        rows = take_rows(rows, kept)
-        audited = audited[kept] if isinstance(audited, Forecast) else audited
-    subject = read_subject(audited, rows, outcomes.without_weights(), random)
-    if outcomes.person is None and (warning := copies_among(rows, subject)):
+        read = read.take(kept)
+    subject = read_subject(read, outcomes.without_weights(), random)
+    if outcomes.person is None and (warning := copies_among(read.X, subject)):
         warnings.warn(warning, UserWarning, stacklevel=2)
     proof = certificate_of(
         subject,
