@@ -35,7 +35,7 @@ from evenhand.calibration.events import (
     two_point_entropy,
 )
 from evenhand.draws import RandomState, generator
-from evenhand.results import GivenForecast, plain
+from evenhand.results import GivenForecast, plain, with_ends
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
@@ -508,11 +508,9 @@ def simultaneous_intervals(
     for share in sums.covered:
         ends = coverage_intervals(sums, share, tail)
         found[coverage_name(share)] = sums.coverage(share), *ends
-    columns = {
-        f"{name}{end}": values
-        for name, three in found.items()
-        for end, values in zip(("", "_low", "_high"), three, strict=True)
-    }
+    columns: dict[str, Floats] = {}
+    for name, three in found.items():
+        columns |= zip(with_ends(name), three, strict=True)
     return columns | sums.rates
 
 
