@@ -396,6 +396,7 @@ def audit(
     Examples
     --------
     >>> import numpy as np
+    >>> from evenhand import Forecast
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(size=500)
     >>> found = audit(Forecast.from_normal(np.zeros(500), np.full(500, 2.0)), y=y, random_state=0)
