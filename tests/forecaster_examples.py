@@ -37,11 +37,13 @@ QUICK = {"hidden": (16, 16), "max_steps": 60, "learning_rate": 0.02, "random_sta
 
 @dataclass(frozen=True)
 class Example:
-    """How to make a forecaster; `fit_is_random`: whether two fits without a seed differ."""
+    """How to make a forecaster, and its outcomes: those of `linear_task`, converted."""
 
     make: Callable[..., Any]
-    is_randomized: bool = True
-    fit_is_random: bool = True
+    outcomes: Callable[[Floats], Floats] = np.asarray
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS
+    is_randomized: bool = False
+    takes_mixed: bool = False
 
 
 def small_mixture(n_members=2, n_components=2, **params):
@@ -66,20 +68,22 @@ def small_boosted(**params):
 SEEDED = {"random_state": 0}
 
 EXAMPLES = {
-    "PAICRegressor": Example(small_paic),
-    "MixtureMLPRegressor": Example(small_mixture, is_randomized=False),
-    "BoostedDistributionRegressor": Example(small_boosted, is_randomized=False),
-    "RandomizedRegressor(None)": Example(partial(RandomizedRegressor, link=Laplace(0.4), **SEEDED)),
-    "RandomizedRegressor(Ridge)": Example(partial(RandomizedRegressor, Ridge(), **SEEDED)),
-    "RandomizedRegressor(QuantileRegressor)": Example(
-        partial(RandomizedRegressor, QuantileRegressor(alpha=0.0), alpha=0.2, **SEEDED),
-        fit_is_random=False,
-    ),
-    "RandomizedRegressor(BayesianRidge, recalibrate)": Example(
-        partial(RandomizedRegressor, BayesianRidge(), recalibrate=True, **SEEDED)
-    ),
+    "PAICRegressor": Example(small_paic, is_randomized=True),
+    "MixtureMLPRegressor": Example(small_mixture),
+    "BoostedDistributionRegressor": Example(small_boosted),
+    **{
+        f"RandomizedRegressor({name})": Example(
+            partial(RandomizedRegressor, **SEEDED, **params), is_randomized=True
+        )
+        for name, params in {
+            "None": {"link": Laplace(0.4)},
+            "Ridge": {"estimator": Ridge()},
+            "QuantileRegressor": {"estimator": QuantileRegressor(alpha=0.0), "alpha": 0.2},
+            "BayesianRidge, recalibrate": {"estimator": BayesianRidge(), "recalibrate": True},
+        }.items()
+    },
     "RecalibratedRegressor(BayesianRidge)": Example(
-        partial(RecalibratedRegressor, BayesianRidge(), **SEEDED), is_randomized=False
+        partial(RecalibratedRegressor, BayesianRidge(), **SEEDED)
     ),
 }
 """By name, which begins with the class' name."""
@@ -105,49 +109,38 @@ def as_amounts(y):
     return np.maximum(np.asarray(y) - 0.3, 0.0)
 
 
-@dataclass(frozen=True)
-class DiscreteExample:
-    """A forecaster of outcomes with atoms; `outcomes` converts those of `linear_task`."""
-
-    make: Callable[..., Any]
-    outcomes: Callable[[Floats], Floats]
-    kind: OutcomeKind
-    is_randomized: bool = False
-    takes_mixed: bool = False
-
-
 HURDLE = HurdleRegressor(LogisticRegression(), BayesianRidge(), **SEEDED)
 COUNT, BINARY = OutcomeKind.COUNT, OutcomeKind.BINARY
 LOGISTIC = LogisticRegression()
 
 DISCRETE = {
-    "CountRegressor(PoissonRegressor)": DiscreteExample(
+    "CountRegressor(PoissonRegressor)": Example(
         partial(CountRegressor, PoissonRegressor(), **SEEDED), as_counts, COUNT
     ),
-    "CountRegressor(None)": DiscreteExample(
+    "CountRegressor(None)": Example(
         partial(CountRegressor, **SEEDED), as_counts, COUNT, takes_mixed=True
     ),
-    "ClassifierForecaster(None)": DiscreteExample(
+    "ClassifierForecaster(None)": Example(
         partial(ClassifierForecaster, **SEEDED), as_events, BINARY, takes_mixed=True
     ),
-    "ClassifierForecaster(LogisticRegression)": DiscreteExample(
+    "ClassifierForecaster(LogisticRegression)": Example(
         partial(ClassifierForecaster, LOGISTIC), as_events, BINARY
     ),
-    "ClassifierForecaster(LogisticRegression), scores": DiscreteExample(
+    "ClassifierForecaster(LogisticRegression), scores": Example(
         partial(ClassifierForecaster, LOGISTIC), as_scores, COUNT
     ),
-    "RecalibratedClassifier(LogisticRegression)": DiscreteExample(
+    "RecalibratedClassifier(LogisticRegression)": Example(
         partial(RecalibratedClassifier, LOGISTIC), as_events, BINARY
     ),
-    "HurdleRegressor(LogisticRegression, BayesianRidge)": DiscreteExample(
+    "HurdleRegressor(LogisticRegression, BayesianRidge)": Example(
         partial(HurdleRegressor, LOGISTIC, BayesianRidge(), **SEEDED),
         as_amounts,
         OutcomeKind.HURDLE,
     ),
-    "RandomizedRegressor(LogisticRegression), scores": DiscreteExample(
+    "RandomizedRegressor(LogisticRegression), scores": Example(
         partial(RandomizedRegressor, LOGISTIC, **SEEDED), as_scores, COUNT, is_randomized=True
     ),
-    "RandomizedRegressor(HurdleRegressor)": DiscreteExample(
+    "RandomizedRegressor(HurdleRegressor)": Example(
         partial(RandomizedRegressor, HURDLE, alpha=0.2, **SEEDED),
         as_amounts,
         OutcomeKind.HURDLE,

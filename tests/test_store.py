@@ -145,7 +145,7 @@ def plant(place, content, ending):
 
 
 def test_every_forecaster_has_an_example():
-    # outcomes with atoms: test_discrete_forecasters.py; models without `fit`: test_foreign.py
+    # outcomes with atoms: test_forecasters.py; models without `fit`: test_foreign.py
     fitted = {name for name, kind in FORECASTERS.items() if hasattr(kind, "fit")}
     assert fitted <= set(EXAMPLES) | {name.partition("(")[0] for name in DISCRETE}
 

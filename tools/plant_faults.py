@@ -832,7 +832,7 @@ FAULTS = (
         "the part of a hurdle fitted with weights of other rows",
         "weight = None if self.weight is None else self.weight[rows]",
         "weight = None if self.weight is None else self.weight[: len(rows)]",
-        ("test_discrete_forecasters.py",),
+        ("test_forecasters.py",),
     ),
     Fault(
         "rows of positive weight matched with the masks of others",
@@ -862,7 +862,7 @@ FAULTS = (
         "values of a classifier rounded to whole numbers",
         "labels: Any = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)",
         "labels: Any = rows.y.astype(np.int64)",
-        ("test_discrete_forecasters.py",),
+        ("test_forecasters.py",),
     ),
     Fault(
         "labels without a map of their own with that of another group",
@@ -910,7 +910,7 @@ FAULTS = (
         "the chance of an atom that of its complement",
         "chance = 1 - self.classifier_.forecast(rows).event_probability()",
         "chance = self.classifier_.forecast(rows).event_probability()",
-        ("test_discrete_forecasters.py",),
+        ("test_forecasters.py",),
     ),
     Fault(
         "held-out means of a model that has seen the rows",
