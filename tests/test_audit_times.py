@@ -1,13 +1,11 @@
 """Audits of times that may be cut off: sizes beside tests, and the probability at a horizon.
 
-Times are lognormal given a feature, people enter over six years and drop out at random; in a fifth
-of the people, "b", log times are larger by one standard deviation than forecast (outcomes: 5).
+In the shifted people, "b", log times are larger by one standard deviation than forecast.
 """
 
 import functools
 import json
 import warnings
-from typing import Any, NamedTuple
 
 import jsonschema
 import numpy as np
@@ -15,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from censored_laws import SCALE, Sample, forecast_cdf, forecast_of
 from evenhand import Forecast, InputError, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import Audited, read_subject
@@ -24,44 +23,23 @@ from evenhand.links import make_link
 from evenhand.results import Censoring
 from parts_examples import QUICK_AUDIT, searching
 
-GRID = np.geomspace(0.02, 400.0, 100)
 QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,)) | {"random_state": 5}
-
-
-class People(NamedTuple):
-    """Simulated people: `shifted` are in group b; `latent` times are those until the event."""
-
-    table: pd.DataFrame
-    time: np.ndarray[Any, Any]
-    event: np.ndarray[Any, Any]
-    entered: np.ndarray[Any, Any]
-    latent: np.ndarray[Any, Any]
-    shifted: np.ndarray[Any, Any]
-
-    def forecast(self, horizon=None):
-        x = self.table["x"].to_numpy()
-        curves = stats.norm.sf(np.log(GRID) - 0.5 * x[:, None] - 0.5)
-        return Forecast.from_survival(GRID, curves, horizon=horizon)
 
 
 @functools.cache
 def people(n=2000, seed=0, shift=1.0):
-    random = np.random.default_rng([1, seed])
-    x = random.normal(size=n)
-    shifted = random.random(n) < 0.2
-    latent = np.exp(0.5 * x + 0.5 + shift * shifted + random.normal(size=n))
-    entered = random.uniform(0, 6, n)
-    cut = np.minimum(6 - entered, random.exponential(8.0, n))
-    table = pd.DataFrame({"x": x, "age": random.uniform(20, 80, n), "site": shifted})
-    table["site"] = np.where(shifted, "b", "a")
-    return People(table, np.minimum(latent, cut), latent <= cut, entered, latent, shifted)
+    return Sample.of(n, np.random.default_rng([1, seed]), shift)
+
+
+def table_of(who):
+    age = np.random.default_rng(9).uniform(20, 80, who.x.size)
+    return pd.DataFrame({"x": who.x, "age": age, "site": np.where(who.is_shifted, "b", "a")})
 
 
 @functools.cache
-def audited(horizon=None, **options):
+def audited(horizon=None):
     who = people()
-    times = Outcomes(who.time, who.event, horizon, who.entered if horizon else None)
-    return audit(who.forecast(horizon), who.table, times, groups=["site"], **(QUICK | options))
+    return audit(who.forecast(horizon), table_of(who), who.times(horizon), groups=["site"], **QUICK)
 
 
 def row(table, name):
@@ -70,9 +48,8 @@ def row(table, name):
 
 def test_sizes_are_those_of_kaplan_meier_estimates_and_tests_those_of_randomized_pits():
     found, who = audited(), people()
-    truth = stats.norm.cdf(np.log(who.latent) - 0.5 * who.table["x"] - 0.5)
     b = row(found.groups, "site = b")
-    true_error = calibration_error(truth[who.shifted])
+    true_error = calibration_error(who.truth[who.is_shifted])
     assert true_error > 0.2
     # the estimate differs by its standard error, at most 0.02 for 400 people
     assert b["km_error"] == pytest.approx(true_error, abs=0.06)
@@ -117,13 +94,11 @@ def test_everybody_is_counted_by_what_is_known():
 
 def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier():
     who, found = people(), audited(2.0)
-    for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
+    for name, mask in (("site = a", ~who.is_shifted), ("site = b", who.is_shifted)):
         one = row(found.survival, name)
-        x = who.table["x"][mask]
-        assert one["predicted"] == pytest.approx(
-            stats.norm.cdf(np.log(2) - 0.5 * x - 0.5).mean(), abs=2e-3
-        )
-        true = stats.norm.cdf(np.log(2) - 0.5 * x - 0.5 - who.shifted[mask]).mean()
+        predicted = forecast_cdf(2.0, who.x[mask])
+        assert one["predicted"] == pytest.approx(predicted.mean(), abs=2e-3)
+        true = stats.norm.cdf(stats.norm.ppf(predicted) - who.is_shifted[mask]).mean()
         assert one["least"] <= one["low"] < true < one["high"] <= one["most"]
         assert one["n"] == mask.sum()
     b = row(found.survival, "site = b")
@@ -148,22 +123,19 @@ def test_groups_by_the_forecast_are_those_of_its_median():
     who, found = people(), audited()
     # the width of these forecasts is in the order of their medians
     assert found.by_forecast["key"].unique().tolist() == ["predicted median"]
-    rank = (stats.rankdata(who.table["x"]) - 0.5) / 2000
+    rank = (stats.rankdata(who.x) - 0.5) / 2000
     assert found.by_forecast["n"].tolist() == np.bincount((10 * rank).astype(int)).tolist()
     assert found.by_forecast["km_error"].notna().all()
     first = (10 * rank).astype(int) == 0
-    truth = stats.norm.cdf(np.log(who.latent) - 0.5 * who.table["x"] - 0.5)
-    true_error = calibration_error(truth[first])
+    true_error = calibration_error(who.truth[first])
     assert found.by_forecast["km_error"][0] == pytest.approx(true_error, abs=0.06)
 
 
 def test_two_audits_are_compared_by_their_sizes(tmp_path):
     who, found = people(), audited()
-    better = Forecast.from_survival(
-        GRID, stats.norm.sf(np.log(GRID) - 0.5 * who.table["x"].to_numpy()[:, None] - 0.7)
-    )
-    times = Outcomes(who.time, who.event)
-    other = audit(better, who.table, times, groups=["site"], **QUICK, name="better")
+    better, table = forecast_of(who.x + 0.25), table_of(who)
+    times = who.times()
+    other = audit(better, table, times, groups=["site"], **QUICK, name="better")
     other.to_json(tmp_path / "better.json")
     changes = compare(found, tmp_path / "better.json")
     b = row(changes.groups, "site = b")
@@ -174,7 +146,7 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path):
     assert "average error, Kaplan-Meier" in list(changes.scores["measure"])
     assert "average error" not in list(changes.scores["measure"])
     # changes of Kaplan-Meier estimates are not those of means over rows
-    paired = compare(better, better, who.table, times, groups=["site"], **QUICK)
+    paired = compare(better, better, table, times, groups=["site"], **QUICK)
     assert not paired.is_paired
     assert "Kaplan-Meier" in paired.notes[0]
     assert row(paired.groups, "site = b")["error_before_low"] == b["error_after_low"]
@@ -202,7 +174,7 @@ def test_columns_made_of_any_event_are_no_features(horizon):
         "size at death": np.where(died, rng.normal(size=2000), np.nan),
         "last visit": np.where(died, np.nan, rng.normal(size=2000)),
     }
-    known = {"code": code.where(rng.uniform(size=2000) < 0.5), "age": who.table["age"]}
+    known = {"code": code.where(rng.uniform(size=2000) < 0.5), "age": table_of(who)["age"]}
     found = audit(
         who.forecast(horizon),
         pd.DataFrame(made | known),
@@ -217,17 +189,16 @@ def test_columns_made_of_any_event_are_no_features(horizon):
 def test_assumptions_are_noted():
     assert len(notes_of(audited().notes, NoteKind.CUT_OFF_TIMES)) == 1
     who = people()
-    found = audit(who.forecast(), y=Outcomes(who.latent, np.ones(2000)), **QUICK)
+    found = audit(who.forecast(), y=Outcomes(who.event_at, np.ones(2000)), **QUICK)
     assert notes_of(found.notes, NoteKind.NO_TIME_CUT_OFF)
 
 
 def test_log_score_of_cut_off_times_is_that_of_a_later_time():
     who = people()
     for horizon in (None, 2.0):
-        x = who.table["x"].to_numpy()
-        z = (np.log(np.minimum(who.time, horizon or np.inf)) - 0.5 * x - 0.5) / 1.0
+        z = stats.norm.ppf(forecast_cdf(np.minimum(who.time, horizon or np.inf), who.x))
         event = who.event & (who.time <= (horizon or np.inf))
-        density = stats.norm.logpdf(z) - np.log(who.time)
+        density = stats.norm.logpdf(z) - np.log(SCALE * who.time)
         expected = -np.where(event, density, stats.norm.logsf(z)).mean()
         # the grid of the curves is coarse in time
         assert audited(horizon).score("log score") == pytest.approx(expected, abs=0.01)
@@ -248,9 +219,9 @@ def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits():
     """PITs of the outcome and of the cut depend on one draw, which Kaplan-Meier does not allow."""
     who = people()
     served = randomized(who.forecast(), 0.12, np.random.default_rng(4).random(2000))
-    found = audit(served, who.table, Outcomes(who.time, who.event), groups=["site"], **QUICK)
-    true = np.asarray(served.cdf(who.latent))
-    for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
+    found = audit(served, table_of(who), who.times(), groups=["site"], **QUICK)
+    true = np.asarray(served.cdf(who.event_at))
+    for name, mask in (("site = a", ~who.is_shifted), ("site = b", who.is_shifted)):
         one = row(found.groups, name)
         error = calibration_error(true[mask])
         # standard errors are about 0.01 and 0.02
@@ -288,14 +259,9 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none():
     low, high = found.cells.low[:, 0], found.cells.high[:, 0]
     assert (high[event] > low[event]).all()
     assert (high[~event] == 1).all()
-    x = who.table["x"].to_numpy()
-    ends = (
-        stats.norm.cdf(np.log(np.maximum(time + d, 1e-9)) - 0.5 * x - 0.5)[event]
-        for d in (-1 / 8, 1 / 8)
-    )
-    # the grid of the curves is coarse in time
-    for known, expected in zip((low, high), ends, strict=True):
-        np.testing.assert_allclose(known[event], expected, atol=0.01)
+    for known, unit in ((low, -1 / 8), (high, 1 / 8)):
+        expected = who.forecast().cdf(np.maximum(time + unit, 0.0))
+        np.testing.assert_allclose(known[event], expected[event], atol=1e-9)
 
 
 def test_intervals_without_a_draw_are_those_of_the_forecaster_inside_a_link():
@@ -319,9 +285,9 @@ def test_audits_of_times_take_each_kind_of_row_and_group(horizon, option, tmp_pa
         "probable": {},
     }[option]
     times = Outcomes(who.time, who.event, horizon, **given)
-    probable = {"p": random.uniform(0.01, 0.99, 600), "b": who.shifted}
+    probable = {"p": random.uniform(0.01, 0.99, 600), "b": who.is_shifted}
     groups = probable if option == "probable" else ["site"]
-    found = audit(who.forecast(horizon), who.table, times, groups=groups, **QUICK)
+    found = audit(who.forecast(horizon), table_of(who), times, groups=groups, **QUICK)
     jsonschema.Draft202012Validator(audit_schema()).validate(json.loads(found.to_json()))
     assert "survival.csv" in [path.name for path in found.to_csv(tmp_path)]
     sizes = found.groups[["km_error", "km_error_low", "km_error_high"]]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from scipy import integrate, stats
 
-from censored_laws import STUDY, Sample, forecast_cdf
+from censored_laws import Sample
 from complaints import refused
-from evenhand import Forecast, InputError, Outcomes, audit
+from evenhand import InputError, Outcomes, audit
 from evenhand.audits import Search
 from evenhand.calibration import (
     Cells,
@@ -139,12 +139,6 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed):
     np.testing.assert_allclose(estimate.error(), sum(pieces), atol=1e-7)
 
 
-def survival_forecast(x, horizon=None):
-    grid = np.concatenate((np.linspace(0.02, STUDY, 90), np.geomspace(6.5, 100, 10)))
-    survival = 1 - forecast_cdf(grid[None], x[:, None])
-    return Forecast.from_survival(grid, survival, horizon)
-
-
 @statistical
 @pytest.mark.parametrize("horizon", [None, 2.0])
 def test_the_test_of_censored_times_has_its_level(horizon):
@@ -154,7 +148,7 @@ def test_the_test_of_censored_times_has_its_level(horizon):
     for seed in range(n_sets):
         sample = Sample.of(300, np.random.default_rng((seed, 7)))
         found = audit(
-            survival_forecast(sample.x, horizon),
+            sample.forecast(horizon),
             y=Outcomes(sample.time, sample.event, horizon),
             groups={"fifth": sample.is_shifted, "low x": sample.x < 0},
             search=Search(masses=(0.5,), learned_masses=(), n_simulations=2),

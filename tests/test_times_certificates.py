@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from censored_laws import Sample, forecast_cdf
+from censored_laws import STUDY, Sample, forecast_cdf, forecast_of
 from complaints import refused
-from evenhand import Forecast, InputError, Outcomes, certify, randomize
+from evenhand import InputError, Outcomes, certify, randomize
 from evenhand.calibration import Cells, Reading, cell_excess, cvar
 from evenhand.certificates import certify_events, certify_rows
 from evenhand.distributions import OutcomeKind
@@ -17,18 +17,8 @@ from repeats import most_failures, repeats, statistical
 LINK = Entropic(0.12)
 
 
-def curves(rate, horizon=None):
-    grid = np.linspace(0.05, 3.0, 60)
-    return Forecast.from_survival(grid, np.exp(-grid * rate[:, None]), horizon)
-
-
-def exponential_times(n, seed):
-    """Return rates, times of people, of whom some drop out, whether events, and times of entry."""
-    rng = np.random.default_rng(seed)
-    rate = rng.choice([0.4, 0.8], n)
-    T, entry = rng.exponential(1 / rate), rng.uniform(0, 4, n)
-    C = np.minimum(rng.exponential(6, n), 4 - entry)
-    return rate, np.minimum(T, C), T <= C, entry
+def people(n, seed, leaving=6.0):
+    return Sample.of(n, np.random.default_rng(seed), leaving=leaving)
 
 
 @pytest.mark.parametrize("link", [Entropic(0.12), Laplace(0.3), Gaussian(0.05), Entropic(1.0)])
@@ -42,46 +32,45 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
 
 
 def test_certified_errors_are_those_of_the_worst_completion():
-    rate, z, event, _ = exponential_times(400, 1)
-    times = Outcomes(z, event, horizon=2.0)
-    proof = certify(curves(rate).randomized(0.12, random_state=2), y=times, random_state=0)
+    who = people(400, 1)
+    times = Outcomes(who.time, who.event, horizon=2.0)
+    proof = certify(who.forecast().randomized(0.12, random_state=2), y=times, random_state=0)
     assert (proof.link, proof.bound) == (LINK, None)
     found = proof.own.all_errors.high
-    cdf = lambda t: -np.expm1(-rate * t)  # noqa: E731
+    at, at_horizon = (forecast_cdf(time, who.x) for time in (times.value, 2.0))
     share = np.linspace(0, 1, 41)
     for i in range(60):
         if times.happened[i]:
-            worst = LINK.pathwise_error(cdf(times.value)[i])
+            worst = LINK.pathwise_error(at[i])
         elif times.has_reached[i]:
-            worst = LINK.cell_error(cdf(2.0)[i])
+            worst = LINK.cell_error(at_horizon[i])
         else:
             after = times.value[i] + (2.0 - times.value[i]) * share
-            worst = max(
-                *LINK.pathwise_error(-np.expm1(-rate[i] * after)), LINK.cell_error(cdf(2.0)[i])
-            )
+            errors = LINK.pathwise_error(forecast_cdf(after, who.x[i]))
+            worst = max(*errors, LINK.cell_error(at_horizon[i]))
         # the curves are linear between their times
-        assert found[i] == pytest.approx(float(worst), abs=2e-3)
+        assert found[i] == pytest.approx(float(worst), abs=5e-3)
 
 
 def test_people_who_entered_late_are_left_out_whatever_happened_to_them():
-    rate, z, event, entry = exponential_times(2000, 7)
-    served = curves(rate).randomized(0.12, random_state=8)
-    proof = certify(served, y=Outcomes(z, event, horizon=2.0, entered=entry), random_state=0)
-    early = entry <= 2.0 + 1e-9
+    who = people(2000, 7)
+    served = who.forecast().randomized(0.12, random_state=8)
+    proof = certify(served, y=who.times(2.0), random_state=0)
+    early = who.entered <= STUDY - 2.0 + 1e-9
     found = proof.follow_up
     assert found.has_entry
     assert proof.n_samples == early.sum() == found.n_events + found.n_reached + found.n_lost
     assert found.n_left_out == (~early).sum()
-    assert found.n_events == (event & (z <= 2.0) & early).sum()
-    everybody = certify(served, y=Outcomes(z, event, horizon=2.0), random_state=0)
+    assert found.n_events == (who.event & (who.time <= 2.0) & early).sum()
+    everybody = certify(served, y=Outcomes(who.time, who.event, horizon=2.0), random_state=0)
     assert proof.group_error(0.2) < everybody.group_error(0.2)
 
 
 def test_nothing_is_proven_for_every_group_without_a_horizon():
-    rate, z, event, _ = exponential_times(1000, 9)
-    served = curves(rate).randomized(0.12, random_state=1)
-    proof = certify(served, y=Outcomes(z, event), random_state=0)
-    lost = float((~event).mean())
+    who = people(1000, 9)
+    served = who.forecast().randomized(0.12, random_state=1)
+    proof = certify(served, y=who.times(), random_state=0)
+    lost = float((~who.event).mean())
     assert not proof.bounds_every_group
     assert proof.group_error(lost / 2) == pytest.approx(0.5)
     row = proof.questions.iloc[2]
@@ -92,12 +81,12 @@ def test_nothing_is_proven_for_every_group_without_a_horizon():
 
 
 def test_coverage_counts_lost_people_both_ways():
-    rate, z, event, _ = exponential_times(2000, 10)
-    times = Outcomes(z, event, horizon=2.0)
-    proof = certify(curves(rate), y=times, random_state=0)
+    who = people(2000, 10)
+    times = Outcomes(who.time, who.event, horizon=2.0)
+    forecast = who.forecast()
+    proof = certify(forecast, y=times, random_state=0)
     least, missed, _ = proof.own.missed(0.9)
-    cdf = curves(rate).cdf(times.value)
-    at_horizon = curves(rate).cdf(np.full(2000, 2.0))
+    cdf, at_horizon = forecast.cdf(times.value), forecast.cdf(np.full(2000, 2.0))
     is_in = (cdf >= 0.05) & (cdf <= 0.95)
     np.testing.assert_array_equal(missed[times.happened], ~is_in[times.happened])
     assert (least[times.is_lost] == 0).all()
@@ -127,10 +116,9 @@ def test_events_of_lost_people_are_completed_both_ways():
 
 
 def test_a_hurdle_of_times_separates_the_event_from_its_time():
-    rate, z, event, entry = exponential_times(3000, 13)
-    served = curves(rate, 2.0).randomized(0.12, random_state=1)
-    times = Outcomes(z, event, horizon=2.0, entered=entry)
-    proof = certify(served, y=times, groups={"a": rate > 0.5}, random_state=0)
+    who = people(3000, 13)
+    served = who.forecast(2.0).randomized(0.12, random_state=1)
+    proof = certify(served, y=who.times(2.0), groups={"a": who.x > 0}, random_state=0)
     found, base = proof.follow_up, proof.own.base
     assert proof.n_positive == found.n_events
     assert base.n_samples == found.n_events + found.n_lost
@@ -144,44 +132,31 @@ def test_a_hurdle_of_times_separates_the_event_from_its_time():
 
 
 def test_several_rows_of_a_person_count_once():
-    rate, z, event, entry = exponential_times(900, 15)
+    who = people(900, 15)
     person = np.repeat(np.arange(300), 3)
     for horizon in (None, 2.0):
-        times = Outcomes(z, event, horizon=2.0, entered=entry, person=person)
-        proof = certify(curves(rate, horizon), y=times, random_state=0)
+        times = Outcomes(who.time, who.event, 2.0, who.entered, person=person)
+        proof = certify(who.forecast(horizon), y=times, random_state=0)
         found = proof.follow_up
         assert proof.one_row_each
         assert proof.n_samples + found.n_left_out == 300
 
 
-def many_events(n, seed, leaving=60.0):
-    """Return features, times of people of whom few drop out, whether events, times of entry."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 1))
-    T, entry = rng.exponential(1 / rates(X)), rng.uniform(0, 4, n)
-    C = np.minimum(4 - entry, rng.exponential(leaving, n))
-    return X, np.minimum(T, C), T <= C, entry
-
-
-def rates(X):
-    return np.asarray(np.exp(-0.3 + 0.5 * np.asarray(X)[:, 0]))
-
-
 def model(X):
-    return curves(rates(X), 2.0)
+    return forecast_of(np.asarray(X)[:, 0], 2.0)
 
 
 def test_randomize_certifies_the_time_of_events_by_the_horizon():
-    X, z, event, entry = many_events(1500, 16)
-    times = Outcomes(z, event, horizon=2.0, entered=entry)
+    who = people(1500, 16, leaving=60.0)
+    X, times = who.x[:, None], who.times(2.0)
     chosen = randomize(model, X, times, goal=0.3, random_state=0)
     assert chosen.group_error <= 0.3
     assert chosen.atom == 2.0
     found = chosen.certificate.follow_up
     # everybody certifies who entered early, whatever happened
     held = chosen.certifying
-    np.testing.assert_array_equal(held, np.flatnonzero(entry <= 2.0))
-    assert found.n_events == (event & (z <= 2))[held].sum()
+    np.testing.assert_array_equal(held, np.flatnonzero(who.entered <= STUDY - 2.0))
+    assert found.n_events == (who.event & (who.time <= 2))[held].sum()
     assert "the people with the event by 2" in chosen.statement
     # the probability of the event is not randomized
     served = chosen.model.forecast(X[:50], r=np.linspace(0.1, 0.9, 50))
@@ -192,8 +167,8 @@ def test_randomize_certifies_the_time_of_events_by_the_horizon():
 
 
 def test_the_price_of_times_is_that_of_the_right_censored_log_score():
-    X, z, event, _entry = many_events(1500, 17, leaving=10.0)
-    times = Outcomes(z, event, horizon=2.0)
+    who = people(1500, 17, leaving=10.0)
+    X, times = who.x[:, None], Outcomes(who.time, who.event, horizon=2.0)
     chosen = randomize(model, X, times, max_price=0.3, group_mass=0.5, random_state=0)
     base = model(X)
     served = base.randomized(chosen.alpha, chosen.model.link, jittered(1500, 64, random_state=1))
@@ -211,19 +186,19 @@ def test_the_price_of_times_is_that_of_the_right_censored_log_score():
 
 
 def test_randomize_refuses_what_cannot_be_certified():
-    X, z, event, entry = many_events(1000, 18, leaving=2.0)
-    options = {"event": event, "horizon": 2.0}
+    who = people(1000, 18, leaving=2.0)
+    options = {"event": who.event, "horizon": 2.0}
     cases = [
-        ("were lost before the horizon", model, options | {"entered": entry}),
-        ("horizon is missing", model, {"event": event}),
+        ("were lost before the horizon", model, options | {"entered": who.entered}),
+        ("horizon is missing", model, {"event": who.event}),
         ("event is missing", model, {}),
         ("horizon is given without event", model, {"horizon": 2.0}),
-        ("atom at it", model, options | {"horizon": 1.5, "entered": entry}),
+        ("atom at it", model, options | {"horizon": 1.5, "entered": who.entered}),
         ("fitted beforehand", BayesianRidge(), options),
     ]
     for message, estimator, known in cases:
         with pytest.raises(InputError, match=message):
-            randomize(estimator, X, Outcomes(z, **known), random_state=0)
+            randomize(estimator, who.x[:, None], Outcomes(who.time, **known), random_state=0)
 
 
 # --- simulations: bounds below the population's value in at most 5% of data sets
