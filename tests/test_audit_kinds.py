@@ -129,9 +129,8 @@ def test_pits_alone_give_the_same_estimates(kind):
     is_binary = kind == "binary"
     assert found.outcome_kind == (OutcomeKind.BINARY if is_binary else None)
     columns = ["n", "error", "mean_pit", "rate" if is_binary else "coverage_80"]
-    pd.testing.assert_frame_equal(
-        found.groups[columns], audited(kind).groups[columns], rtol=1e-9, atol=1e-12
-    )
+    ours = found.groups[columns]
+    pd.testing.assert_frame_equal(ours, audited(kind).groups[columns], rtol=1e-9, atol=1e-12)
 
 
 def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms():

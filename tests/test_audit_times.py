@@ -87,9 +87,8 @@ def test_everybody_is_counted_by_what_is_known():
         n_events=counts[0], n_reached=counts[1], n_lost=counts[2], horizon=2.0, n_followed=followed
     )
     whole = audited().censoring
-    assert whole == Censoring(
-        n_events=int(who.event.sum()), n_reached=0, n_lost=int((~who.event).sum())
-    )
+    expected = Censoring(n_events=int(who.event.sum()), n_reached=0, n_lost=int((~who.event).sum()))
+    assert whole == expected
 
 
 def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier():

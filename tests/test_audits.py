@@ -138,9 +138,8 @@ def check_tables(found, X, y, pit, scores, rel):
         assert 0 <= group["error_low"] <= group["error"] <= group["error_high"] <= 0.5
         assert group["mean_pit"] == pytest.approx(pit[rows].mean(), abs=1e-12)
         # over draws the mean of a forecast is that of one outcome from each of 64 cells
-        assert group["bias"] == pytest.approx(
-            (y - X["score"])[rows].mean(), abs=0.02 if pit.shape[1] > 1 else 1e-9
-        )
+        wanted = (y - X["score"])[rows].mean()
+        assert group["bias"] == pytest.approx(wanted, abs=0.02 if pit.shape[1] > 1 else 1e-9)
         for level in (80, 90):
             share = (np.abs(pit[rows] - 0.5) <= level / 200).mean()
             assert group[f"coverage_{level}"] == pytest.approx(share, abs=1e-12)
@@ -272,9 +271,8 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people():
     rows = rng.integers(0, N, size=(4000, N))
     means = (losses[rows] * weight[rows]).sum(axis=1) / weight[rows].sum(axis=1)
     # a standard deviation of 4000 means has a standard error of 1.1%, as the linearization
-    assert row["high"] - row["value"] == pytest.approx(
-        stats.norm.ppf(0.975) * means.std(), rel=0.08
-    )
+    expected = stats.norm.ppf(0.975) * means.std()
+    assert row["high"] - row["value"] == pytest.approx(expected, rel=0.08)
 
 
 @pytest.mark.parametrize("given_as", ["forecast", "pit", "persons"])
@@ -443,9 +441,8 @@ def test_the_provenance_names_versions_model_data_and_seed():
     ).provenance
     assert (made["evenhand"], made["python"]) == (evenhand.__version__, platform.python_version())
     modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
-    assert {name: made["packages"][name] for name in modules} == {
-        n: m.__version__ for n, m in modules.items()
-    }
+    expected = {n: m.__version__ for n, m in modules.items()}
+    assert {name: made["packages"][name] for name in modules} == expected
     assert set(made["packages"]) - set(modules) == ({"torch"} if "torch" in sys.modules else set())
     assert (made["command"], made["random_state"]) == (None, 7)
     assert made["model"] == {"name": "mine", "kind": "Stub", "sha256": None}
@@ -455,10 +452,8 @@ def test_the_provenance_names_versions_model_data_and_seed():
         "made for this audit: 64 draws per row, one at random in each of 64 equal parts"
     )
     unseeded = audit(Stub(), X, y, random_state=np.random.default_rng(0)).provenance
-    assert (unseeded["random_state"], unseeded["draws"]) == (
-        None,
-        "none: one forecast per row, without randomization",
-    )
+    wanted = (None, "none: one forecast per row, without randomization")
+    assert (unseeded["random_state"], unseeded["draws"]) == wanted
 
 
 def test_sources_are_added_with_their_hashes(tmp_path):

@@ -53,9 +53,8 @@ def enumerated(ranks, bounds, n):
 def test_probability_equals_enumeration_of_all_counts(n, data):
     ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
     bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
-    assert probability_within(ranks, bounds, n) == pytest.approx(
-        enumerated(ranks, bounds, n), rel=1e-9, abs=1e-14
-    )
+    expected = enumerated(ranks, bounds, n)
+    assert probability_within(ranks, bounds, n) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +64,8 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(n, sca
     margin = scaled / np.sqrt(n)
     ranks = np.arange(1, n + 1)
     bounds = np.minimum((ranks - 1) / n + margin, 1.0)
-    assert probability_within(ranks, bounds, n) == pytest.approx(
-        stats.ksone.cdf(margin, n), abs=1e-9
-    )
+    expected = stats.ksone.cdf(margin, n)
+    assert probability_within(ranks, bounds, n) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +130,13 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(values, mass):
     assert found == pytest.approx(values @ best.x, abs=1e-7)
     # Rockafellar & Uryasev 2000; the minimum lies at one of the values
     pivots = np.append(values, 0.0)
-    assert found == pytest.approx(
-        (pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min()
-    )
+    expected = (pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min()
+    assert found == pytest.approx(expected)
     # the integral of min(mass, survival): the survival is flat between the values
     edges = np.unique(np.concatenate(([0.0], values)))
     survival = (values > edges[:-1, None]).mean(axis=-1)
-    assert found == pytest.approx(
-        (np.diff(edges) * np.minimum(mass, survival)).sum() / mass, abs=1e-12
-    )
+    wanted = (np.diff(edges) * np.minimum(mass, survival)).sum() / mass
+    assert found == pytest.approx(wanted, abs=1e-12)
 
 
 def two_points(chance):
@@ -198,9 +194,8 @@ def test_bets_are_laid_before_the_row_is_seen():
     bets = np.array(pivots_and_stakes(rows, 0.2, 0.5, 0.95))
     for k in range(0, 300, 7):
         others = np.concatenate((rows[:k], rng.choice([0.0, 0.5], 300 - k)))
-        np.testing.assert_array_equal(
-            np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
-        )
+        found = np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1]
+        np.testing.assert_array_equal(found, bets[:, : k + 1])
 
 
 @given(PITS, st.floats(0.01, 0.99))
@@ -211,9 +206,8 @@ def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit, confi
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * pit.size))
     lower, upper = np.maximum(share - margin, 0), np.minimum(share + margin, 1)
     # at most twelve jumps, each placed within half a cell
-    assert low == pytest.approx(
-        np.maximum(0, np.maximum(lower - c, c - upper)).mean(), abs=13 / 40_000
-    )
+    expected = np.maximum(0, np.maximum(lower - c, c - upper)).mean()
+    assert low == pytest.approx(expected, abs=13 / 40_000)
     largest = np.maximum(np.abs(upper - c), np.abs(lower - c)).mean()
     assert high == pytest.approx(min(largest, 0.5), abs=13 / 40_000)
     assert 0 <= low <= high <= 0.5

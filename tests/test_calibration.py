@@ -54,9 +54,8 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit, data):
     counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
     weighted = calibration_error(pit, sample_weight=counts / 3)
     assert weighted == pytest.approx(calibration_error(np.repeat(pit, counts, axis=0)), abs=1e-13)
-    assert weighted == pytest.approx(
-        ece(pit.ravel(), np.repeat(counts, m).astype(float)), abs=1e-13
-    )
+    expected = ece(pit.ravel(), np.repeat(counts, m).astype(float))
+    assert weighted == pytest.approx(expected, abs=1e-13)
 
 
 @settings(max_examples=100)

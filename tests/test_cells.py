@@ -151,9 +151,8 @@ def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits():
     pits = as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0)
     assert not pits.are_points
     assert pits.drawn.shape == (2, 1)
-    np.testing.assert_array_equal(
-        pits.drawn, as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0).drawn
-    )
+    found = pits.drawn
+    np.testing.assert_array_equal(found, as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0).drawn)
     with pytest.raises(InputError, match="high must have the shape of low"):
         as_cells(([0.2, 0.3], [0.7]))
     with pytest.raises(InputError, match="lie in its cell"):

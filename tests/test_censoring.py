@@ -113,9 +113,8 @@ def test_kaplan_meier_and_greenwood_agree_with_lifelines():
     ends = peer.confidence_interval_
     for point in (5.0, 20.0, 47.0):
         row = ends.loc[:point].iloc[-1]
-        np.testing.assert_allclose(
-            estimate.interval(point), (1 - row.iloc[1], 1 - row.iloc[0]), atol=1e-9
-        )
+        found = estimate.interval(point)
+        np.testing.assert_allclose(found, (1 - row.iloc[1], 1 - row.iloc[0]), atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(2))

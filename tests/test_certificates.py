@@ -226,10 +226,8 @@ def test_statements_are_false_in_at_most_one_data_set_of_twenty():
         n_sets = each * len(
             RANDOMIZED if statement in ("mpaic", "mpaic_curve", "chain") else WORLDS
         )
-        assert sum(wrong[name, statement] for name in WORLDS) <= most_failures(n_sets), (
-            statement,
-            wrong,
-        )
+        limit = most_failures(n_sets)
+        assert sum(wrong[name, statement] for name in WORLDS) <= limit, (statement, wrong)
 
 
 @statistical
@@ -266,9 +264,8 @@ def test_mpaic_at_all_thresholds_is_dkw():
     certificate = certify_pit(R, R, random_state=0)
     margin = np.sqrt(np.log(20) / 40)  # one-sided, 20 rows
     # no gaps at all: P(gap >= 0) = 1, and every other threshold has the margin alone
-    np.testing.assert_allclose(
-        certificate.mpaic_curve([0.0, 0.1, 1.0]), [1.0, margin, margin], rtol=1e-12
-    )
+    found = certificate.mpaic_curve([0.0, 0.1, 1.0])
+    np.testing.assert_allclose(found, [1.0, margin, margin], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("mass", "confidence"), [(0.2, 0.95), (0.5, 0.99), (1.0, 0.9)])
@@ -340,9 +337,8 @@ def test_bounds_of_a_link_are_those_of_its_certificate():
     proof = certify_pit(link.ppf(u[:, None], r), r, base=Cells(u, link=link), **options)
     expected = certify_link(u, link)
     assert (proof.link, proof.bound) == (link, "sharp")
-    assert [proof.group_error(mass) for mass in MASSES] == [
-        expected.group_error(mass) for mass in MASSES
-    ]
+    wanted = [expected.group_error(mass) for mass in MASSES]
+    assert [proof.group_error(mass) for mass in MASSES] == wanted
     assert proof.coverage(0.7, 0.3) == expected.coverage(0.7, 0.3)
     assert proof.average_error() == expected.average_error()
     # the other bounds do not depend on it
@@ -462,9 +458,8 @@ def test_statements_that_hold_together_share_the_risk():
     inside = ((pit >= 0.1) & (pit <= 0.9)).mean(axis=-1)
     assert 1 - low == pytest.approx(local_levels_band(1 - inside, 1, 0.91).cvar(0.2))
     assert high == pytest.approx(local_levels_band(inside, 1, 0.99).cvar(0.2))
-    assert certificate.group_error(0.2) > local_levels_band(pathwise_errors(pit), 0.5, 0.9).cvar(
-        0.2
-    )
+    expected = local_levels_band(pathwise_errors(pit), 0.5, 0.9).cvar(0.2)
+    assert certificate.group_error(0.2) > expected
     assert certificate.group_error(1.0) > certificate.average_error()
 
 

@@ -123,9 +123,8 @@ def test_fit_predict_and_audit(place, tmp_path, evenhand):
     fitted = evenhand(*fit_args(place, "--out", model, "--seed", 0))
     assert (fitted.code, fitted.out) == (0, "")
     trained, report = fitted.err.splitlines()
-    assert trained == (
-        f"trained on {ROWS} rows and 3 columns with seed 0; no draw; model written to {model}"
-    )
+    wanted = f"trained on {ROWS} rows and 3 columns with seed 0; no draw; model written to {model}"
+    assert trained == (wanted)
     assert report.startswith("no rows were held out: run evenhand audit OTHER --target loss")
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
     asked = ("--forecast", model, "--id", "id", "--out", out)
@@ -493,8 +492,8 @@ def test_a_disk_that_is_full_leaves_the_old_output(place, tmp_path, evenhand, mo
 
     (tmp_path / "out.csv").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
-    assert (
-        "out.csv: No space left on device"
-        in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
-    )
+    complaint = evenhand(
+        *predict_args(place, place / "people.csv", tmp_path / "out.csv")
+    ).complaint()
+    assert "out.csv: No space left on device" in complaint
     assert contents(tmp_path) == {"out.csv": b"old"}

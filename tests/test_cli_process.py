@@ -141,9 +141,8 @@ def test_what_data_holds_reaches_no_terminal_raw(place, tmp_path, evenhand):
     args = ("audit", path, "--target", "loss", *NORMAL, "--groups", f"job{HOSTILE}")
     page = tmp_path / "report.html"
     text = evenhand(*args, "--full", "--out", page).done()
-    assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in "".join(text.out.split("\n")).replace(
-        " ", ""
-    )
+    expected = "".join(text.out.split("\n")).replace(" ", "")
+    assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in expected
     found = evenhand(*args, "--json")
     # JSON is exact
     assert any(HOSTILE in row["group"] for row in json.loads(found.out)["groups"])
@@ -404,6 +403,5 @@ def test_python_without_docstrings_is_one_line():
         [sys.executable, "-OO", "-m", "evenhand", "audit"], check=False, capture_output=True
     )
     assert run.returncode == 1
-    assert run.stderr.decode() == (
-        "error: options are read from docstrings; run Python without -OO\n"
-    )
+    found = run.stderr.decode()
+    assert found == ("error: options are read from docstrings; run Python without -OO\n")

@@ -116,9 +116,8 @@ def test_a_column_read_by_a_schema_is_the_same_in_every_file(tmp_path, cells):
     assert held(written(table, tmp_path / "t.csv")) == expected
     assert held(written(table, tmp_path / "t.csv.gz")) == expected
     assert held(written(table, tmp_path / "t.parquet")) == expected
-    assert [
-        held(written(table.iloc[[i]], tmp_path / "t.csv"))[0] for i in range(len(cells))
-    ] == expected
+    found = [held(written(table.iloc[[i]], tmp_path / "t.csv"))[0] for i in range(len(cells))]
+    assert found == expected
     in_memory = schema.apply(table.astype({"v": object}), "")["v"]
     assert [None if pd.isna(value) else value for value in in_memory] == expected
 
@@ -252,9 +251,8 @@ def test_a_model_trained_on_pandas_gets_rows_of_pandas():
         OneHotEncoder(handle_unknown="ignore", sparse_output=False), BayesianRidge()
     )
     model = RandomizedRegressor(steps).fit(frame, y)
-    np.testing.assert_allclose(
-        model.predict(pl.from_pandas(frame)), model.predict(frame), rtol=1e-12
-    )
+    found = model.predict(pl.from_pandas(frame))
+    np.testing.assert_allclose(found, model.predict(frame), rtol=1e-12)
 
 
 def unseen(column, values):
@@ -276,13 +274,11 @@ def test_values_that_training_never_had_are_counted_with_an_example():
         "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30; all"
         " values reach from 2012-05-01 to 9999-12-31: check the units"
     ]
-    assert unseen(age, [np.nan] * 5) == [
-        "column 'v': 5 of 5 values are missing; training had no missing ones"
-    ]
+    expected = ["column 'v': 5 of 5 values are missing; training had no missing ones"]
+    assert unseen(age, [np.nan] * 5) == expected
     gaps = np.where(np.arange(71) % 4 == 0, np.nan, age)
-    assert unseen(gaps, [np.nan] * 8) == [
-        "column 'v': all 8 values are missing; in training 25.4% were"
-    ]
+    wanted = ["column 'v': all 8 values are missing; in training 25.4% were"]
+    assert unseen(gaps, [np.nan] * 8) == wanted
     assert unseen([True, True], [False]) == [
         "column 'v': 1 of 1 values never occurred in training, such as 'False'; training had 'True'"
     ]

@@ -76,22 +76,19 @@ def test_counts_are_those_of_brute_force(pit, seed):
     n, m = pit.shape
     counts = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
     np.testing.assert_array_equal(np.cumsum(counts.pit), at_or_below(pit, BINS, 1.0))
-    np.testing.assert_array_equal(
-        np.cumsum(counts.error), at_or_below(pathwise_errors(pit), ERROR_BINS, 0.5)
-    )
+    found = np.cumsum(counts.error)
+    np.testing.assert_array_equal(found, at_or_below(pathwise_errors(pit), ERROR_BINS, 0.5))
     for level in LEVELS:
         inside = np.rint(covered(pit, level) * m).astype(int)
         np.testing.assert_array_equal(counts.inside[level], np.bincount(inside, minlength=m + 1))
     assert (counts.n_samples, counts.n_draws, counts.gap) == (n, m, None)
     # the draw of each row is the one that the same seed chooses for rows
     column = np.random.default_rng(seed).integers(m, size=n)
-    np.testing.assert_array_equal(
-        np.cumsum(counts.one_draw), at_or_below(pit[np.arange(n), column], BINS, 1.0)
-    )
+    ours = np.cumsum(counts.one_draw)
+    np.testing.assert_array_equal(ours, at_or_below(pit[np.arange(n), column], BINS, 1.0))
     assert counts.groups["first"].n_samples == 1
-    np.testing.assert_array_equal(
-        np.cumsum(counts.groups["first"].pit), at_or_below(pit[:1], BINS, 1.0)
-    )
+    expected = at_or_below(pit[:1], BINS, 1.0)
+    np.testing.assert_array_equal(np.cumsum(counts.groups["first"].pit), expected)
 
 
 @given(st.data())
@@ -174,9 +171,8 @@ def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(name, n, m):
         assert -ROUNDING <= counts.group_error(mass) - rows.group_error(mass) <= slack + ROUNDING
         # shares of draws are counted as they are
         for level in LEVELS:
-            np.testing.assert_allclose(
-                counts.coverage(level, mass), rows.coverage(level, mass), rtol=0, atol=ROUNDING
-            )
+            found = counts.coverage(level, mass)
+            np.testing.assert_allclose(found, rows.coverage(level, mass), rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(("name", "n", "m"), CASES)

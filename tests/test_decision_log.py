@@ -170,9 +170,8 @@ def test_32_threads_lose_and_repeat_nothing(log):
     with ThreadPoolExecutor(32) as pool:
         numbers = [number for served in pool.map(serve, range(32)) for number in served]
     assert sorted(numbers) == list(range(1, 641))
-    assert {entry.values["name"] for entry in log.entries()} == {
-        f"{thread}-{i}" for thread in range(32) for i in range(20)
-    }
+    expected = {f"{thread}-{i}" for thread in range(32) for i in range(20)}
+    assert {entry.values["name"] for entry in log.entries()} == expected
     assert verify(log).n_entries == 640
 
 

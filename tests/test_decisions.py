@@ -145,9 +145,8 @@ def test_expected_losses_under_normals_are_the_closed_forms(name):
     loss, closed, tolerance = CLOSED_FORMS[name]
     found = BayesDecision(ACTIONS, loss).expected_loss(normals())
     # scores beyond 8 hold ndtr(1.5 * 1.7 - 8) = 2.5e-8 of the mean of the steepest exponential
-    np.testing.assert_allclose(
-        found, np.column_stack([closed(a) for a in ACTIONS]), rtol=5e-8, atol=tolerance
-    )
+    expected = np.column_stack([closed(a) for a in ACTIONS])
+    np.testing.assert_allclose(found, expected, rtol=5e-8, atol=tolerance)
 
 
 @pytest.mark.parametrize("as_table", [False, True])
@@ -232,11 +231,8 @@ def test_directions_of_losses_are_reported_by_action():
     for values, way in (([1.0, 1.0, 4.0], 1), ([4.0, 1.0, 1.0], -1)):
         assert BayesDecision(["a"], {"a": StepLoss([0.0, 1.0], values)}).check_loss([0.0]) == way
     own = StepLoss([0.0], [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == [
-        [1, 1],
-        [-1, 1],
-        [0, 1],
-    ]
+    wanted = [[1, 1], [-1, 1], [0, 1]]
+    assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == wanted
 
 
 # --- learned groups of several masses: decisions, joint lower bounds, level of the test

@@ -52,13 +52,8 @@ def test_the_demo_prints_three_steps_and_where_its_files_are(demo_run, text, out
     files = {f"{name}.html" for name in named} | {f"{name}.json" for name in AUDITS}
     assert {path.name for path in out.iterdir()} == files | {*TABLES, *MODELS}
     progress = demo_run[1].stderr.splitlines()
-    assert [line.split()[0] for line in progress] == [
-        "training",
-        "finding",
-        "repairing",
-        "proving",
-        "writing",
-    ]
+    expected = ["training", "finding", "repairing", "proving", "writing"]
+    assert [line.split()[0] for line in progress] == expected
 
 
 def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text, out):

@@ -47,12 +47,10 @@ def test_numbers_are_standardised_like_scikit_learn():
     table = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (40, 3)), columns=["a", "b", "c"])
     new = table.iloc[:7] * 1.5
     scaler = StandardScaler().fit(table)
-    np.testing.assert_allclose(
-        TableEncoder().fit(table).transform(new), scaler.transform(new), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        TableEncoder().fit_transform(table.to_numpy()), scaler.transform(table), rtol=1e-12
-    )
+    found = TableEncoder().fit(table).transform(new)
+    np.testing.assert_allclose(found, scaler.transform(new), rtol=1e-12)
+    ours = TableEncoder().fit_transform(table.to_numpy())
+    np.testing.assert_allclose(ours, scaler.transform(table), rtol=1e-12)
 
 
 @pytest.mark.parametrize("has_gaps", [False, True])
@@ -82,15 +80,11 @@ def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps):
 
 
 def test_missing_numbers_are_the_mean_and_marked_if_training_had_some():
-    assert encoded(column([1.0, None, 3.0])) == {
-        "v": [-1.0, 0.0, 1.0],
-        "v missing": [0.0, 1.0, 0.0],
-    }
+    expected = {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([1.0, None, 3.0])) == expected
     assert encoded(column([1, 3]), column([None, 3.0])) == {"v": [0.0, 1.0]}
-    assert encoded(column([1, None, 3], dtype="Int64")) == {
-        "v": [-1.0, 0.0, 1.0],
-        "v missing": [0.0, 1.0, 0.0],
-    }
+    wanted = {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([1, None, 3], dtype="Int64")) == wanted
 
 
 def test_levels_are_one_hot_like_scikit_learn():
@@ -125,12 +119,10 @@ def test_dates_are_a_trend_and_a_season():
     outputs = encoded(column([dt.date(1970, 1, 1), dt.date(1970, 1, 3), None]))
     assert outputs["v"] == [-1.0, 1.0, 0.0]
     assert outputs["v missing"] == [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(
-        outputs["v sine"], [0.0, math.sin(2 * math.pi * 2 / 365), 0.0], atol=1e-12
-    )
-    np.testing.assert_allclose(
-        outputs["v cosine"], [1.0, math.cos(2 * math.pi * 2 / 365), 0.0], atol=1e-12
-    )
+    found = outputs["v sine"]
+    np.testing.assert_allclose(found, [0.0, math.sin(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
+    ours = outputs["v cosine"]
+    np.testing.assert_allclose(ours, [1.0, math.cos(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
     # Noon of day 183 is half of a leap year of 366 days less half a day.
     leap = encoded(column([pd.Timestamp("2020-07-01 12:00")]))
     np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])

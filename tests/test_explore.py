@@ -85,9 +85,8 @@ def test_sliders_move_by_keyboard_and_show_the_plan(chromium, page_file, table, 
             for name in ("price", "wider", "floor", "ceiling")
         ]
         assert shown == [price, wider, floor, ceiling]
-        assert page.locator("pre.command").text_content() == (
-            f"evenhand plan --goal {error} --group-mass {mass} --rows {rows}"
-        )
+        expected = f"evenhand plan --goal {error} --group-mass {mass} --rows {rows}"
+        assert page.locator("pre.command").text_content() == (expected)
     # the hardest corner is refused in words
     for name in ("mass", "rows", "error"):
         page.locator(f"#explore-{name}").focus()

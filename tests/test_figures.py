@@ -49,9 +49,8 @@ def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
     ax = plot_worst_group(worst_groups(), learned=learned)
     points, _, (bars,) = line(ax, "learned").lines
     np.testing.assert_array_equal(points.get_xydata(), [[0.1, 0.2], [0.5, -0.02]])
-    np.testing.assert_allclose(
-        bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]]
-    )
+    found = bars.get_segments()
+    np.testing.assert_allclose(found, [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]])
     assert ax.get_ylim()[0] < -0.02
 
 
@@ -59,9 +58,8 @@ def test_groups_are_dots_with_whiskers_from_top_to_bottom():
     ax = plot_groups(groups())
     known, small = ax.containers
     np.testing.assert_array_equal(known.lines[0].get_xydata(), [[0.02, 0], [0.1, 1]])
-    np.testing.assert_allclose(
-        known.lines[2][0].get_segments(), [[[0, 0], [0.05, 0]], [[0.06, 1], [0.17, 1]]]
-    )
+    found = known.lines[2][0].get_segments()
+    np.testing.assert_allclose(found, [[[0, 0], [0.05, 0]], [[0.06, 1], [0.17, 1]]])
     np.testing.assert_array_equal(small.lines[0].get_xydata(), [[0.2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
@@ -122,7 +120,6 @@ def test_forecasters_are_dots_with_names_and_known_whiskers():
     np.testing.assert_allclose(reach.get_segments()[:2], expected)
     assert [text.get_text() for text in ax.texts[-2:]] == ["network", "mine"]
     table = plot_price_of_proof(points=pd.DataFrame(forecasters()[:2]))
-    np.testing.assert_array_equal(
-        line(table, "forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
-    )
+    found = line(table, "forecasters").lines[0].get_xydata()
+    np.testing.assert_array_equal(found, points.get_xydata()[:2])
     ax.figure.canvas.draw()

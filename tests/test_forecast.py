@@ -95,9 +95,8 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell():
     assert 0 < pit[0] < stats.norm.cdf(-3.75)
     assert stats.norm.cdf(3.75) < pit[1] < 1
     np.testing.assert_array_equal(forecast.pit(y, rounding=HALF, random_state=6), pit)
-    np.testing.assert_array_equal(
-        forecast.pit(y, rounding=HALF, random_state=np.random.default_rng(6)), pit
-    )
+    found = forecast.pit(y, rounding=HALF, random_state=np.random.default_rng(6))
+    np.testing.assert_array_equal(found, pit)
     assert (forecast.pit(y, rounding=HALF, random_state=7) != pit).all()
     # rounded outcomes of the forecast itself have uniform PITs again; unrounded PITs do not
     rounded = np.round(np.random.default_rng(8).normal(size=n) / step) * step

@@ -347,9 +347,8 @@ def test_a_frozen_model_is_used_as_it_is(inner):
     residuals = Y[60:] - trained.predict(X[60:])
     levels = (np.arange(10) + 0.5) / 10  # 2 * 60^0.4 = 10.3
     expected = mstats.mquantiles(residuals, levels, alphap=0, betap=0)
-    np.testing.assert_allclose(
-        model.base_forecast(X[:1]).ppf(levels)[0] - trained.predict(X[:1]), expected, atol=1e-12
-    )
+    found = model.base_forecast(X[:1]).ppf(levels)[0] - trained.predict(X[:1])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
     stored = RandomizedRegressor.from_state(model.to_state())
     assert same(stored.forecast(X, R), model.forecast(X, R))
     # few rows are enough where no folds are cut
@@ -378,12 +377,10 @@ def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(estimator, c
     # a new residual is below the i-th of n with probability i / (n + 1)
     expected = mstats.mquantiles(residuals, levels, alphap=0, betap=0)
     centre = clone(estimator).fit(X, Y).predict(X)
-    np.testing.assert_allclose(
-        model.base_forecast(X).ppf(levels), centre[:, None] + expected, rtol=0, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        model.base_forecast(X).cdf(centre + expected[4]), levels[4], rtol=0, atol=1e-12
-    )
+    found = model.base_forecast(X).ppf(levels)
+    np.testing.assert_allclose(found, centre[:, None] + expected, rtol=0, atol=1e-12)
+    ours = model.base_forecast(X).cdf(centre + expected[4])
+    np.testing.assert_allclose(ours, levels[4], rtol=0, atol=1e-12)
 
 
 def test_weights_enter_the_models_and_the_law():
@@ -391,9 +388,8 @@ def test_weights_enter_the_models_and_the_law():
     model = RandomizedRegressor(Ridge(alpha=30.0), spread="constant", random_state=7)
     model.fit(X, Y, weight)
     # weights reach the model as given: a ridge with others shrinks otherwise
-    np.testing.assert_allclose(
-        model.estimator_.coef_, Ridge(alpha=30.0).fit(X, Y, weight).coef_, rtol=1e-12
-    )
+    found = model.estimator_.coef_
+    np.testing.assert_allclose(found, Ridge(alpha=30.0).fit(X, Y, weight).coef_, rtol=1e-12)
     residuals = np.empty(N)
     for learn, hold in kfold_of(7, 5).split(X):
         part = Ridge(alpha=30.0).fit(X[learn], Y[learn], weight[learn])
@@ -545,9 +541,8 @@ def test_outcomes_that_cannot_be_fitted_are_one_clear_line():
 def test_probabilities_are_those_of_the_classifier():
     plain = LogisticRegression().fit(X, np.where(as_events(Y) == 1, "yes", "no"))
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
-    np.testing.assert_allclose(
-        model.forecast(X).event_probability(), plain.predict_proba(X)[:, 1], rtol=1e-9
-    )
+    found = model.forecast(X).event_probability()
+    np.testing.assert_allclose(found, plain.predict_proba(X)[:, 1], rtol=1e-9)
     frozen = ClassifierForecaster(FrozenEstimator(plain)).fit(X[:30], as_events(Y)[:30])
     assert frozen.estimator_.estimator is plain
     np.testing.assert_allclose(frozen.predict(X), plain.predict_proba(X)[:, 1], rtol=1e-12)
@@ -558,9 +553,8 @@ def test_scores_in_halves_are_ordered_values():
     model = ClassifierForecaster(RandomForestClassifier(50, random_state=0)).fit(X, y)
     assert model.values_.tolist() == [1.0, 1.5, 2.0, 2.5, 3.0]
     forest = RandomForestClassifier(50, random_state=0).fit(X, (2 * y).astype(int))
-    np.testing.assert_allclose(
-        model.forecast(X).cdf(2.0), forest.predict_proba(X)[:, :3].sum(axis=1), atol=1e-12
-    )
+    found = model.forecast(X).cdf(2.0)
+    np.testing.assert_allclose(found, forest.predict_proba(X)[:, :3].sum(axis=1), atol=1e-12)
     np.testing.assert_allclose(model.predict(X), forest.predict_proba(X) @ model.values_)
 
 

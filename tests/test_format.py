@@ -134,8 +134,5 @@ def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row()
         found = set(shown.replace("─", " ").split())
         assert words <= found | {word.removesuffix(":") for word in found}, width
     assert "─" in table.text(60)
-    assert table.text(40).splitlines()[:3] == [
-        "group: everyone else",
-        "  error (points): 2.5 (0.0 to 5.2)",
-        "  adjusted: <0.0001",
-    ]
+    expected = ["group: everyone else", "  error (points): 2.5 (0.0 to 5.2)", "  adjusted: <0.0001"]
+    assert table.text(40).splitlines()[:3] == expected

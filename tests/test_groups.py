@@ -124,10 +124,10 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     chosen = {"groups": ["tags"], "features": []} if part == "groups" else {"features": ["tags"]}
     refused(rule, audit_parts, subject, tmp_path, "y", **chosen)
     forecasts = ("--target", "y", "--forecast", "mean=mean,std=std")
-    assert (
-        rule
-        in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
-    )
+    complaint = evenhand(
+        "audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags"
+    ).complaint()
+    assert rule in complaint
 
 
 @pytest.mark.parametrize("given", [lambda y: y, Outcomes], ids=["array", "Outcomes"])

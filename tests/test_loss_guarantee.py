@@ -148,9 +148,8 @@ def test_rates_are_counts_over_people_and_draws(m):
         assert rows.loc["everyone", "exceeded"] == pytest.approx(shares.mean())
         assert rows.loc["first", "exceeded"] == pytest.approx(shares[half].mean())
         assert rows.loc["first", "n"] == 15
-        assert rows.loc["every group of 25%", "exceeded"] == pytest.approx(
-            np.sort(shares)[-10:].mean()
-        )
+        expected = np.sort(shares)[-10:].mean()
+        assert rows.loc["every group of 25%", "exceeded"] == pytest.approx(expected)
         assert rows.loc["every group of 100%", "exceeded"] == pytest.approx(shares.mean())
 
 
@@ -257,9 +256,8 @@ def test_one_outcome_per_person_is_judged_by_the_binomial_law():
     found = guarantee(BUYER, m=1, n=150, k=4, masses=(0.2, 0.5)).table.set_index("group")
     hits, n = round(found.loc["everyone", "exceeded"] * 150), 150
     exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
-    np.testing.assert_allclose(
-        found.loc["everyone", ["low", "high"]].astype(float), [exact.low, exact.high]
-    )
+    ours = found.loc["everyone", ["low", "high"]].astype(float)
+    np.testing.assert_allclose(ours, [exact.low, exact.high])
     above = stats.binomtest(hits, n, alternative="less").proportion_ci(0.95, method="exact").high
     every = found[found["kind"] == "every"]
     np.testing.assert_allclose(every["high"], np.minimum(1, above / every["mass"]))
@@ -272,9 +270,8 @@ def test_named_groups_share_the_risk():
     for name in thirds:
         hits = round(found.loc[name, "exceeded"] * 30)
         exact = stats.binomtest(hits, 30).proportion_ci(1 - 0.05 / 3, method="exact")
-        np.testing.assert_allclose(
-            found.loc[name, ["low", "high"]].astype(float), [exact.low, exact.high]
-        )
+        ours = found.loc[name, ["low", "high"]].astype(float)
+        np.testing.assert_allclose(ours, [exact.low, exact.high])
 
 
 @pytest.mark.parametrize(("m", "of_everyone"), [(0, True), (1, False), (8, False)])
@@ -287,10 +284,8 @@ def test_without_draws_a_group_may_hold_all_misses(m, of_everyone):
 
 def test_each_verdict_says_how_the_interval_lies_to_the_bound():
     proven = guarantee(BANK, n=4000, m=8, k=(1, 2))
-    assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == {
-        1: ["no claim"],
-        2: ["proven"],
-    }
+    expected = {1: ["no claim"], 2: ["proven"]}
+    assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == expected
     assert set(guarantee(BUYER, n=15, m=1, k=4, masses=0.5).table["verdict"]) == {"open"}
     n = 500
     surprised = loss_guarantee(

@@ -95,9 +95,8 @@ def test_an_audit_estimates_it_by_its_features():
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     options = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
     found = audit_pit(pit, X=table, random_state=0, **options)
-    pd.testing.assert_frame_equal(
-        found.miscoverage, conditional_miscoverage(pit, table, random_state=0)
-    )
+    ours = found.miscoverage
+    pd.testing.assert_frame_equal(ours, conditional_miscoverage(pit, table, random_state=0))
     assert audit_pit(pit, random_state=0, **options).miscoverage.empty
     few = audit_pit(pit[:100], X=table[:100], random_state=0, **options)
     assert few.miscoverage.empty

@@ -249,10 +249,8 @@ def test_rows_of_weight_zero_do_not_count():
     some = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y, used * 1.0)
     fewer = RecalibratedRegressor(standard, by={"club": mask[used]}).fit(table[used], y[used])
     assert some.groups_.equals(fewer.groups_)
-    np.testing.assert_array_equal(
-        some.forecast(table, groups={"club": mask}).pit(y),
-        fewer.forecast(table, groups={"club": mask}).pit(y),
-    )
+    found = some.forecast(table, groups={"club": mask}).pit(y)
+    np.testing.assert_array_equal(found, fewer.forecast(table, groups={"club": mask}).pit(y))
 
 
 def test_states_are_stored_and_loaded(tmp_path):
@@ -273,9 +271,8 @@ def test_states_are_stored_and_loaded(tmp_path):
     save(masked.fit(table, y), tmp_path / "masked")
     loaded = load(tmp_path / "masked")
     mask = {"club": table["club"] == 1}
-    np.testing.assert_array_equal(
-        loaded.forecast(table, groups=mask).pit(y), masked.forecast(table, groups=mask).pit(y)
-    )
+    found = loaded.forecast(table, groups=mask).pit(y)
+    np.testing.assert_array_equal(found, masked.forecast(table, groups=mask).pit(y))
     refused("masks are not stored", clone(loaded).fit, table, y)
     function = RecalibratedRegressor(BayesianRidge(), by={"all": lambda rows: rows["x"] > 0.5})
     with pytest.raises(InputError, match=r"by\['all'\] is the function .* cannot be stored"):

@@ -85,9 +85,8 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     assert parts.columns == tuple(whole.columns)
     pd.testing.assert_frame_equal(joined(parts, size=size).astype(whole.dtypes), whole)
     columns = ["q0", "id"]
-    pd.testing.assert_frame_equal(
-        joined(parts, columns, size=size).astype(whole[columns].dtypes), whole[columns]
-    )
+    found = joined(parts, columns, size=size).astype(whole[columns].dtypes)
+    pd.testing.assert_frame_equal(found, whole[columns])
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.integers(1, 12))
@@ -143,11 +142,8 @@ def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path):
     parts = open_parts(tmp_path)
     blocks = [block for i in range(2) for _, block in parts.blocks(i, size=1)]
     for block in blocks:
-        assert [block[name].dtype for name in ("small", "count", "money")] == [
-            np.int64,
-            np.float64,
-            np.float64,
-        ]
+        expected = [np.int64, np.float64, np.float64]
+        assert [block[name].dtype for name in ("small", "count", "money")] == expected
         assert isinstance(block["kind"].dtype, pd.CategoricalDtype)
     assert pd.concat(blocks)["money"].tolist() == [1.25, 2.0, 0.5, 7.125]
     assert pd.concat(blocks)["small"].tolist() == [1, 2, 2**40, 4]
@@ -262,9 +258,8 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     blocks = parts.blocks(0, ["q0.5"], size=50)
     assert [start for start, _ in (next(blocks), next(blocks))] == [0, 50]
     refused(r"t\.parquet .*readable \.parquet file \(", next, blocks)
-    assert joined(parts, ["q0"])["q0"].tolist() == [
-        x for seed in range(3) for x in rows_of(50, seed)["q0"]
-    ]
+    expected = [x for seed in range(3) for x in rows_of(50, seed)["q0"]]
+    assert joined(parts, ["q0"])["q0"].tolist() == expected
     refused("readable", read_table, file)
 
 

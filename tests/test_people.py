@@ -287,9 +287,8 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
     served = pd.concat([pd.read_csv(one, dtype={"id": str}) for one in out])
     assert list(served.columns[-2:]) == ["context", "key"]
     for (key, context), rows in served.groupby(["key", "context"]):
-        np.testing.assert_allclose(
-            KeyedDraws(keys[key], context)(rows["id"]), rows["r"], rtol=1e-12
-        )
+        found = KeyedDraws(keys[key], context)(rows["id"])
+        np.testing.assert_allclose(found, rows["r"], rtol=1e-12)
     assert served["key"].nunique() == 2
 
 

@@ -87,9 +87,8 @@ def test_for_a_cost_more_rows_prove_more(cost):
     assert floors == sorted(floors)
     (link,) = {one.alpha for one in planned.certificates}
     name, most = next(iter(cost.items()))
-    assert getattr(planned.certificates[0], name.removeprefix("max_")) == pytest.approx(
-        most, rel=1e-3
-    )
+    found = getattr(planned.certificates[0], name.removeprefix("max_"))
+    assert found == pytest.approx(most, rel=1e-3)
     assert errors[-1] == Entropic(link).group_error(0.2)
     # a random sample has a larger bound than evenly spread PITs
     even = certify_link(evenly_spread(800), Entropic(link)).group_error(0.2)

@@ -48,9 +48,8 @@ def cheapest_of_all(kappa):
 def test_limit_of_all_forecasters_is_the_integral(kappa):
     less, price = cheapest_of_all(kappa)
     # rounding 1/3 - less to a float moves the price by up to kappa * 6e-17
-    assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(
-        price, rel=1e-9, abs=kappa * 1e-16
-    )
+    found = price_of_proof(1 / 3 - less, exact=False)
+    assert found == pytest.approx(price, rel=1e-9, abs=kappa * 1e-16)
 
 
 def shoot(kappa, start):
@@ -145,12 +144,10 @@ def test_price_of_small_errors_is_that_of_the_laplace_law(exact):
     term = 4 * slope if exact else 2 * special.spence(0.5)
     error = np.array([1e-3, 1e-4, 1e-5, 1e-9, 1e-30, 1e-300])
     expected = -np.log(2 * error) - 1 + term * error
-    np.testing.assert_allclose(
-        price_of_proof(error, exact), expected, rtol=1e-14, atol=10 * error[0] ** 2
-    )
-    np.testing.assert_allclose(
-        price_of_proof(error[1:], exact), expected[1:], rtol=1e-14, atol=1e-7
-    )
+    found = price_of_proof(error, exact)
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=10 * error[0] ** 2)
+    ours = price_of_proof(error[1:], exact)
+    np.testing.assert_allclose(ours, expected[1:], rtol=1e-14, atol=1e-7)
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -265,9 +265,8 @@ def test_band_is_the_narrowest_that_the_groups_imply():
     low, high = np.array([0.1, 0.2, 0.5]), np.array([0.3, 0.5, 0.9])
     found = isotonic_curve(p, y, lowest, highest, low, high)
     x = found.probability.to_numpy()
-    np.testing.assert_array_equal(
-        found.low, np.select([x >= 1, x >= 0.69, x >= 0.29], low[::-1], 0)
-    )
+    ours = found.low
+    np.testing.assert_array_equal(ours, np.select([x >= 1, x >= 0.69, x >= 0.29], low[::-1], 0))
     np.testing.assert_array_equal(found.high, np.select([x <= 0, x <= 0.3, x <= 0.7], high, 1))
 
 

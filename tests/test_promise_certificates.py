@@ -141,9 +141,8 @@ def test_events_promise_the_bounds_of_both_sides_of_the_bias():
     proof = certify_events(p, event)
     for mass in ALL_MASSES:
         low, high = proof.bias(mass)
-        assert proof.promise(mass) == Promise(
-            "bias", mass, max(high, -low), 0.95, targets=(high, -low)
-        )
+        expected = Promise("bias", mass, max(high, -low), 0.95, targets=(high, -low))
+        assert proof.promise(mass) == expected
 
 
 def test_deterministic_forecasts_promise_nothing():

@@ -41,9 +41,8 @@ def public(room):
 def test_every_public_name_resolves_and_has_a_home():
     # type checkers read the imports, which do not run
     text = Path(evenhand.__file__).read_text(encoding="utf-8")
-    assert set(re.findall(r"^    from \S+ import (\w+) as \1$", text, re.M)) == set(
-        evenhand.__all__
-    )
+    expected = set(evenhand.__all__)
+    assert set(re.findall(r"^    from \S+ import (\w+) as \1$", text, re.M)) == expected
     for name, home in evenhand._HOMES.items():
         found = getattr(evenhand, name)
         assert found.__name__ == name

@@ -37,21 +37,17 @@ def learn_map(pit, weight):
 def test_around_a_normal_it_is_the_map_at_its_cdf():
     batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
     y = np.linspace(-3, 3, 41)
-    np.testing.assert_allclose(
-        batch.cdf(y), np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        batch.sf(y), 1 - np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-11
-    )
+    found = batch.cdf(y)
+    np.testing.assert_allclose(found, np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-12)
+    ours = batch.sf(y)
+    np.testing.assert_allclose(ours, 1 - np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-11)
     slopes = np.diff(VALUES) / np.diff(LEVELS)
     cell = np.searchsorted(LEVELS, stats.norm.cdf(y)) - 1
-    np.testing.assert_allclose(
-        batch.logpdf(y), np.log(slopes[cell]) + stats.norm.logpdf(y), rtol=1e-12
-    )
+    expected = np.log(slopes[cell]) + stats.norm.logpdf(y)
+    np.testing.assert_allclose(batch.logpdf(y), expected, rtol=1e-12)
     p = np.linspace(0.01, 0.99, 50)
-    np.testing.assert_allclose(
-        batch.ppf(p), stats.norm.ppf(np.interp(p, VALUES, LEVELS)), rtol=1e-11, atol=1e-13
-    )
+    wanted = stats.norm.ppf(np.interp(p, VALUES, LEVELS))
+    np.testing.assert_allclose(batch.ppf(p), wanted, rtol=1e-11, atol=1e-13)
 
 
 def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits():
@@ -59,9 +55,8 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits():
     batch = Recalibrated(Normal([0.0], 1.0), [0, 0.25, 1], [0, 1 - least, 1])
     # at the base's median two thirds of the upper line are left
     np.testing.assert_allclose(batch.sf(0.0), least * 2 / 3, rtol=1e-13)
-    np.testing.assert_allclose(
-        batch.point(Tail(np.log([least * 2 / 3]), np.array([True]))), 0, atol=1e-12
-    )
+    found = batch.point(Tail(np.log([least * 2 / 3]), np.array([True])))
+    np.testing.assert_allclose(found, 0, atol=1e-12)
     # a tail of all but 1e-20 is the other tail of 1e-20
     for side in (False, True):
         nearly_all = batch.point(Tail(np.array([-1e-20]), np.array([side])))
@@ -193,9 +188,8 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
     expected = by_name.forecast(table).pit(y)
     for model in (by_function, by_number):
         np.testing.assert_array_equal(model.forecast(table).pit(y), expected)
-    np.testing.assert_array_equal(
-        on_array.forecast(table[["x", "score"]].to_numpy()).pit(y), expected
-    )
+    found = on_array.forecast(table[["x", "score"]].to_numpy()).pit(y)
+    np.testing.assert_array_equal(found, expected)
     assert by_function.groups_["group"].tolist() == ["left", "right"]
     assert on_array.groups_["group"].tolist() == ["False", "True"]
     refused(r"`by` is the function .*cannot be stored; put its lab", save, by_function, tmp_path)
@@ -227,12 +221,8 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map():
     sides[30:200] = None
     table = table.assign(side=sides)
     model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
-    assert model.groups_["group"].tolist() == [
-        "side = few",
-        "side = left",
-        "side = right",
-        "side missing",
-    ]
+    expected = ["side = few", "side = left", "side = right", "side missing"]
+    assert model.groups_["group"].tolist() == expected
     assert model.groups_["map"].tolist() == ["pooled", "own", "own", "own"]
     assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
     pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
@@ -243,17 +233,13 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map():
         np.testing.assert_allclose(
             model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12
         )
-    np.testing.assert_allclose(
-        model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30])
-    )
+    found = model.forecast(table[:30]).pit(y[:30])
+    np.testing.assert_allclose(found, pooled.forecast(table[:30]).pit(y[:30]))
     # for a function a missing label is no group
     by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0)
     assert by_function.fit(table, y).groups_["group"].tolist() == ["few", "left", "right"]
-    np.testing.assert_allclose(
-        by_function.forecast(table[30:200]).pit(y[30:200]),
-        pooled.forecast(table[30:200]).pit(y[30:200]),
-        rtol=1e-12,
-    )
+    ours = by_function.forecast(table[30:200]).pit(y[30:200])
+    np.testing.assert_allclose(ours, pooled.forecast(table[30:200]).pit(y[30:200]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [10, 40])
@@ -343,12 +329,8 @@ def test_several_columns_make_a_group_of_each_combination():
     pit = model.base_forecast(table).pit(y)
     inside = ((table["side"] == "right") & (table["x"] > cut)).to_numpy()
     levels, values = learn_map(pit[inside], np.ones(inside.sum()))
-    np.testing.assert_allclose(
-        model.forecast(table).pit(y)[inside],
-        np.interp(pit[inside], levels, values),
-        rtol=1e-9,
-        atol=1e-12,
-    )
+    found = model.forecast(table).pit(y)[inside]
+    np.testing.assert_allclose(found, np.interp(pit[inside], levels, values), rtol=1e-9, atol=1e-12)
 
 
 def test_pits_come_from_models_that_did_not_see_the_row():

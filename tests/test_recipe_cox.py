@@ -51,9 +51,8 @@ def test_no_person_is_in_two_tables(place):
 def test_commands_audit_repair_prove_and_serve(place, evenhand, monkeypatch):
     monkeypatch.chdir(place)
     calls = commands()
-    assert [call[0] for call in calls] == [
-        *("audit", "recalibrate", "predict", "audit", "randomize", "predict")
-    ]
+    expected = [*("audit", "recalibrate", "predict", "audit", "randomize", "predict")]
+    assert [call[0] for call in calls] == expected
     done = [evenhand(*call) for call in calls]
     for call, one in zip(calls, done, strict=True):
         assert one.code == 0, (call, one.err)

@@ -132,9 +132,8 @@ def test_a_spread_by_category_is_learned_and_stored(tmp_path):
     with warnings.catch_warnings(action="error"):
         save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_allclose(
-        again.forecast(X[:200], 0.3).ppf([0.1, 0.9]), model.forecast(X[:200], 0.3).ppf([0.1, 0.9])
-    )
+    found = again.forecast(X[:200], 0.3).ppf([0.1, 0.9])
+    np.testing.assert_allclose(found, model.forecast(X[:200], 0.3).ppf([0.1, 0.9]))
     # stored once more after a forecast
     save(again, tmp_path / "again")
     rows = pd.DataFrame({"age": 50.0, "kind": ["calm", "wild", None], "since": X["since"][:3]})
@@ -194,12 +193,10 @@ def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond():
     residuals = np.sort(np.random.default_rng(1).normal(size=200))
     learned = residual_distribution(residuals, None)
     ranks = np.array([1, 2])
-    np.testing.assert_allclose(
-        learned.ppf(ranks[:, None] / 201)[:, 0], residuals[ranks - 1], rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        learned.ppf(1 - ranks[:, None] / 201)[:, 0], residuals[-ranks], rtol=1e-9
-    )
+    found = learned.ppf(ranks[:, None] / 201)[:, 0]
+    np.testing.assert_allclose(found, residuals[ranks - 1], rtol=1e-9)
+    ours = learned.ppf(1 - ranks[:, None] / 201)[:, 0]
+    np.testing.assert_allclose(ours, residuals[-ranks], rtol=1e-9)
     # just outside of the extremes: an exponential tail with the mean excess of eight values
     excess = (residuals[8] - residuals[:8]).mean()
     far = residuals[0] - np.array([1.0, 2.0]) * excess

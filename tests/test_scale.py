@@ -437,9 +437,8 @@ def assert_same_rows(found, expected):
     # residuals are added up from the bias of the rows that were chosen
     np.testing.assert_allclose(found.groups["bias"], expected.groups["bias"], rtol=0, atol=1e-13)
     for name in ("calibration", "histogram"):
-        pd.testing.assert_frame_equal(
-            getattr(found, name), getattr(expected, name), check_exact=True
-        )
+        ours = getattr(found, name)
+        pd.testing.assert_frame_equal(ours, getattr(expected, name), check_exact=True)
     assert found.certificate.group_error(0.2) == expected.certificate.group_error(0.2)
 
 

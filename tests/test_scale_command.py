@@ -120,9 +120,8 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(place, evenhan
             made.err == f"{ROWS:,} forecasts written to {tmp_path / out}; fingerprint of the key:"
             f" {FINGERPRINT}\n"
         )
-    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [
-        f"part-{i}.parquet" for i in range(4)
-    ]
+    expected = [f"part-{i}.parquet" for i in range(4)]
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == expected
     whole = pd.read_parquet(tmp_path / "whole.parquet")
     joined = pd.concat(
         [pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())],

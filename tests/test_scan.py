@@ -77,12 +77,10 @@ def test_scan_finds_what_a_plain_loop_finds(m, weighted, cells, monkeypatch):
         features, rows = expected[row.group]
         assert row.features == features
         assert row.n == rows.sum()
-        assert row.error == pytest.approx(
-            calibration_error(pit[rows], sample_weight=weight[rows]), abs=1 / (2 * BINS)
-        )
-        assert row.bias == pytest.approx(
-            np.average(residual[rows], weights=weight[rows]), abs=1e-12
-        )
+        wanted = calibration_error(pit[rows], sample_weight=weight[rows])
+        assert row.error == pytest.approx(wanted, abs=1 / (2 * BINS))
+        found = row.bias
+        assert found == pytest.approx(np.average(residual[rows], weights=weight[rows]), abs=1e-12)
         inside = covered(pit[rows], 0.8)
         assert row.coverage_80 == pytest.approx(np.average(inside, weights=weight[rows]), abs=1e-12)
         u, w = pit[rows, 0], weight[rows]
@@ -150,10 +148,8 @@ def test_rows_of_weight_zero_are_no_rows():
     rng = np.random.default_rng(7)
     X, u, weight = mixed_table(rng, 500), rng.random(500), rng.integers(0, 3, size=500)
     some = weight > 0
-    pd.testing.assert_frame_equal(
-        scan_groups(u, X, 40, sample_weight=weight),
-        scan_groups(u[some], X[some].reset_index(drop=True), 40, sample_weight=weight[some]),
-    )
+    expected = scan_groups(u[some], X[some].reset_index(drop=True), 40, sample_weight=weight[some])
+    pd.testing.assert_frame_equal(scan_groups(u, X, 40, sample_weight=weight), expected)
 
 
 def test_adjusted_p_values_are_those_of_the_definition():
@@ -205,9 +201,8 @@ def test_features_that_split_the_rows_alike_are_scanned_once():
     u, everyone = rng.random(300), np.ones(300, dtype=bool)
     frame = scan_groups(u, alike, 20, groups={"all": everyone})
     pd.testing.assert_frame_equal(frame, scan_groups(u, alike[["age", "other"]], 20))
-    assert frame.attrs["left_out"] == dict.fromkeys(
-        ("old", "minus", "sqrt"), "it splits the rows as 'age' does"
-    )
+    expected = dict.fromkeys(("old", "minus", "sqrt"), "it splits the rows as 'age' does")
+    assert frame.attrs["left_out"] == expected
 
 
 def test_false_alarms_on_calibrated_forecasts_keep_the_level():

@@ -278,9 +278,8 @@ def test_many_forecasts_equal_those_one_by_one(mixed_model, tmp_path):
     for row, served in enumerate(at_once):
         alone = single.forecast(row, X.iloc[[row]])
         assert (alone.id, alone.r, alone.revision) == (served.id, served.r, 0)
-        np.testing.assert_allclose(
-            list(alone.quantiles.values()), list(served.quantiles.values()), rtol=EXACT
-        )
+        found = list(alone.quantiles.values())
+        np.testing.assert_allclose(found, list(served.quantiles.values()), rtol=EXACT)
     direct = mixed_model.forecast(X, DRAWS(range(40))).ppf(0.5)
     np.testing.assert_allclose([one.quantiles["0.5"] for one in at_once], direct, rtol=EXACT)
     again = many.forecast_many(range(40), X)
@@ -587,7 +586,6 @@ def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path)
         assert slow.n_rows == [1, 8] + 8 * [1]
         service._forecasting = forecasting
         assert first.result().quantiles == service.forecast("first", {"a": 0.0}).quantiles
-        assert [one.number for one in found] == [
-            service.forecast(i, {"a": i / 10}).number for i in range(7)
-        ]
+        expected = [service.forecast(i, {"a": i / 10}).number for i in range(7)]
+        assert [one.number for one in found] == expected
         assert len(list(service.log.entries(kind="forecast"))) == 8

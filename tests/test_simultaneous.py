@@ -245,9 +245,8 @@ def test_named_and_scanned_groups_are_one_family():
     # with one estimate: a histogram moves an error by up to half the width of a bin
     columns = ["n", "error", "error_high", "coverage_90", "bias", "p_value", "p_adjusted"]
     columns += ["error_low", "coverage_80_low", "bias_high"]
-    np.testing.assert_allclose(
-        named.loc["above", columns].astype(float), twin[columns].astype(float), rtol=1e-9
-    )
+    ours = named.loc["above", columns].astype(float)
+    np.testing.assert_allclose(ours, twin[columns].astype(float), rtol=1e-9)
     # 20 rows are too few for a test, but have intervals; 40 are tested
     assert named["p_value"].isna().tolist() == [False, False, False, False, True]
     assert scan.loc["tiny", "direction"] == "too few rows"
@@ -330,9 +329,8 @@ def test_comparisons_between_groups_are_those_of_their_table():
     table = found.by_group.drop("of = few")
     assert list(table.index) == ["of = a", "of = b", "of = c"]
     assert found.groups["too_small"].sum() == 1
-    pd.testing.assert_series_equal(
-        found.overall, found.groups.iloc[0][table.columns], check_names=False, check_dtype=False
-    )
+    expected = found.groups.iloc[0][table.columns]
+    pd.testing.assert_series_equal(found.overall, expected, check_names=False, check_dtype=False)
     # as fairlearn's MetricFrame: the largest minus the smallest, and the smallest by the largest
     difference, ratio = found.difference(), found.ratio()
     np.testing.assert_allclose(difference["value"], (table.max() - table.min())[difference.index])

@@ -315,10 +315,8 @@ def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid():
     assert any("audit several draws" in text for text in Slots(one).not_tested)
     # without a draw only coverage has a bound
     (floor,) = Slots(judged(deterministic())).proven
-    assert (
-        floor
-        == f"{every} 98% interval covers at least 69.5% of outcomes (95% confidence, no draw)."
-    )
+    expected = f"{every} 98% interval covers at least 69.5% of outcomes (95% confidence, no draw)."
+    assert floor == expected
 
 
 def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step():
@@ -444,7 +442,6 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
 
 
 def test_long_names_in_a_chart_take_two_lines():
-    assert Row("weight 77.9 or less, kidney 79 or less").lines == [
-        *("weight 77.9 or less, kidney 79", "or less")
-    ]
+    expected = [*("weight 77.9 or less, kidney 79", "or less")]
+    assert Row("weight 77.9 or less, kidney 79 or less").lines == expected
     assert len(Row("word " * 30).lines) == 2

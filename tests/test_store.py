@@ -160,12 +160,10 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
     for r in (0.3, np.linspace(0.01, 0.99, ROWS), np.array([[1e-6, 0.5, 1 - 1e-6]])):
         ours, theirs = model.forecast(rows, r), again.forecast(rows, r)
         for what in ("pit", "logpdf"):
-            np.testing.assert_allclose(
-                getattr(theirs, what)(Y), getattr(ours, what)(Y), rtol=1e-9, atol=1e-9
-            )
-        np.testing.assert_allclose(
-            theirs.ppf([0.05, 0.5, 0.95]), ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9
-        )
+            expected = getattr(ours, what)(Y)
+            np.testing.assert_allclose(getattr(theirs, what)(Y), expected, rtol=1e-9, atol=1e-9)
+        found = theirs.ppf([0.05, 0.5, 0.95])
+        np.testing.assert_allclose(found, ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(again.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-9)
     known = {
         key: value for key, value in model.get_params(deep=False).items() if key != "estimator"
@@ -188,10 +186,8 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
 def test_no_file_holds_a_pickle(name, tmp_path):
     save(fitted(name)[0], tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {
-        "model.json",
-        *(file["file"] for file in manifest_of(tmp_path)["files"].values()),
-    }
+    expected = {"model.json", *(file["file"] for file in manifest_of(tmp_path)["files"].values())}
+    assert names == expected
     for path in tmp_path.iterdir():
         content = path.read_bytes()
         # files of arrays begin with the length of their header

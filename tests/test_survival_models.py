@@ -185,9 +185,8 @@ def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox, forest
     for model in (cox, forest):
         refused("horizon must be at most 52, the last training time", SurvivalModel, model, 60)
         refused("times must be at most 52", SurvivalModel, model, times=[10, 60])
-    assert (
-        SurvivalModel(lifelines.WeibullAFTFitter().fit(TRAIN, "week", "arrest"), 60).horizon == 60
-    )
+    found = SurvivalModel(lifelines.WeibullAFTFitter().fit(TRAIN, "week", "arrest"), 60).horizon
+    assert found == 60
 
 
 def test_messages_name_the_column_or_the_row(cox):

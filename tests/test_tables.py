@@ -116,11 +116,8 @@ def test_values_of_several_lines_are_values(tmp_path):
 
 def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(tmp_path):
     assert read_table(written(tmp_path, "0,1\n5,6\n")).columns.tolist() == ["0", "1"]
-    assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == [
-        "region",
-        "2001",
-        "2002",
-    ]
+    expected = ["region", "2001", "2002"]
+    assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -214,25 +211,18 @@ def test_few_values_give_one_group_each_and_missing_is_its_own():
     assert groups_of([2.0, 1.0, np.nan, 2.0]) == {"v = 1": [1], "v = 2": [0, 3], "v missing": [2]}
     assert groups_of(["b", None, "a"]) == {"v = a": [2], "v = b": [0], "v missing": [1]}
     assert groups_of([True, None, False]) == {"v = False": [2], "v = True": [0], "v missing": [1]}
-    assert groups_of(pd.Categorical(["x", None], categories=["x", "unused"])) == {
-        "v = x": [0],
-        "v missing": [1],
-    }
+    expected = {"v = x": [0], "v missing": [1]}
+    assert groups_of(pd.Categorical(["x", None], categories=["x", "unused"])) == expected
     assert groups_of([None, None]) == {"v missing": [0, 1]}
-    assert groups_of([pd.Timestamp("2020-05-01"), pd.Timestamp("2020-05-01 12:00")]) == {
-        "v = 2020-05-01": [0],
-        "v = 2020-05-01 12:00:00": [1],
-    }
+    wanted = {"v = 2020-05-01": [0], "v = 2020-05-01 12:00:00": [1]}
+    assert groups_of([pd.Timestamp("2020-05-01"), pd.Timestamp("2020-05-01 12:00")]) == wanted
 
 
 def test_many_numbers_are_halved_at_the_median():
     assert groups_of([*range(12)]) == {"v <= 5.5": [*range(6)], "v > 5.5": [*range(6, 12)]}
     values = [50.0, np.nan, *np.arange(45, 50), *np.arange(51, 56)]
-    assert groups_of(values) == {
-        "v <= 50": [0, *range(2, 7)],
-        "v > 50": [*range(7, 12)],
-        "v missing": [1],
-    }
+    expected = {"v <= 50": [0, *range(2, 7)], "v > 50": [*range(7, 12)], "v missing": [1]}
+    assert groups_of(values) == expected
     assert groups_of(pd.array([*range(11), None], dtype="Int64"))["v missing"] == [11]
 
 
@@ -243,14 +233,10 @@ def test_halves_of_floats_of_32_bits_are_those_of_the_numbers_that_they_print():
 
 
 def test_no_half_is_empty_where_the_median_is_the_largest_value():
-    assert groups_of([*range(10), *[10] * 20]) == {
-        "v <= 9": [*range(10)],
-        "v > 9": [*range(10, 30)],
-    }
-    assert groups_of([*range(10), *[np.inf] * 20]) == {
-        "v <= 4.5": [*range(5)],
-        "v > 4.5": [*range(5, 30)],
-    }
+    expected = {"v <= 9": [*range(10)], "v > 9": [*range(10, 30)]}
+    assert groups_of([*range(10), *[10] * 20]) == expected
+    wanted = {"v <= 4.5": [*range(5)], "v > 4.5": [*range(5, 30)]}
+    assert groups_of([*range(10), *[np.inf] * 20]) == wanted
 
 
 @pytest.mark.parametrize(
@@ -290,17 +276,14 @@ def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first):
         assert groups_of(with_gap) == expected | {"v missing": [20]}
     # nothing above the middle one
     mostly = np.array([first + min(k, 12) for k in range(40)])
-    assert groups_of(mostly) == {
-        f"v <= {first + 11}": [*range(12)],
-        f"v > {first + 11}": [*range(12, 40)],
-    }
+    wanted = {f"v <= {first + 11}": [*range(12)], f"v > {first + 11}": [*range(12, 40)]}
+    assert groups_of(mostly) == wanted
 
 
 def test_dates_within_a_microsecond_are_halved():
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(20), unit="ns")
-    assert list(groups_of(days)) == [
-        f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")
-    ]
+    expected = [f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")]
+    assert list(groups_of(days)) == expected
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])

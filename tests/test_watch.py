@@ -153,9 +153,8 @@ def test_the_promise_of_a_gap_and_of_a_bias_are_watched():
     y = random.uniform(size=n) < p + 0.2
     # of calibrated forecasts the half with most outcomes of 1 has a bias of 2 E p(1 - p) = 0.44
     bias = Watch(Promise("bias", 0.5, 0.45, 0.95))
-    assert served(bias.update(Rows.of(times_of(100, 50), outcome=y, probability=p))) == [
-        ("promise", None, "higher")
-    ]
+    expected = [("promise", None, "higher")]
+    assert served(bias.update(Rows.of(times_of(100, 50), outcome=y, probability=p))) == expected
     refused("rows have no base PITs", Watch(Promise("mean_pit", 0.2, 0.3, 0.95, LINK)).update, far)
 
 

@@ -85,10 +85,8 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(place, evenha
     found = values(evenhand, place / "right.sqlite")
     names = [row["name"] for row in found["groups"]]
     assert names[:3] == ["everyone", "sex = f", "sex = m"]
-    assert [name.partition(">")[0].partition("<")[0] for name in names[3:]] == [
-        "predicted mean ",
-        "predicted mean ",
-    ]
+    expected = ["predicted mean ", "predicted mean "]
+    assert [name.partition(">")[0].partition("<")[0] for name in names[3:]] == expected
     options = ("--certificate", place / "model", "--groups", "sex")
     promised = values(evenhand, place / "right.sqlite", *options)
     assert [row["name"] for row in promised["groups"]] == ["sex = f", "sex = m"]

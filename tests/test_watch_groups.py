@@ -116,10 +116,8 @@ def test_numbers_of_a_log_are_the_same_group_whatever_their_type():
     watch.update(rows_of(20, first=20, **{"class": np.array([1.0, 2.0] * 10, dtype=object)}))
     watch.update(rows_of(20, first=40, **{"class": ["1", "2"] * 10}))
     watch.update(rows_of(20, first=60, **{"class": pd.Categorical([1, 2] * 10)}))
-    assert [(group["name"], group["n"]) for group in watch.to_dict()["groups"]] == [
-        ("class = 1", 40),
-        ("class = 2", 40),
-    ]
+    expected = [("class = 1", 40), ("class = 2", 40)]
+    assert [(group["name"], group["n"]) for group in watch.to_dict()["groups"]] == expected
 
 
 def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing():

@@ -180,9 +180,8 @@ def test_outcomes_missing_and_late_are_counted_with_their_usual_delay():
 def test_the_page_embeds_its_data():
     values = WATCHES["quiet"]()
     data = data_of(watch_html(values))
-    assert data == {
-        key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"
-    }
+    expected = {key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"}
+    assert data == expected
 
 
 def test_names_are_text_and_never_markup():

@@ -89,9 +89,8 @@ def served(**more):
 
 def check(found, u):
     table = found.plain_intervals
-    assert [(row.mass, row.level) for row in table.itertuples()] == [
-        (mass, level) for mass in SIZES for level in LEVELS
-    ]
+    wanted = [(mass, level) for mass in SIZES for level in LEVELS]
+    assert [(row.mass, row.level) for row in table.itertuples()] == wanted
     expected = [one for mass in SIZES for one in certify_pit(u).plain_intervals(mass)]
     assert list(table["floor"]) == [one.floor for one in expected]
     assert list(table["covered"]) == [one.covered for one in expected]
@@ -108,9 +107,8 @@ def test_a_deterministic_forecaster_and_a_link_around_it_have_the_same_floors():
     check(randomized, u)
     ratio = plain.score("80% interval width") / randomized.score("80% interval width")
     assert ratio < 0.8
-    np.testing.assert_allclose(
-        randomized.plain_intervals["width"], np.tile(widths, 4) * ratio, rtol=1e-9
-    )
+    found = randomized.plain_intervals["width"]
+    np.testing.assert_allclose(found, np.tile(widths, 4) * ratio, rtol=1e-9)
 
 
 def test_pits_alone_have_floors_without_widths():
