@@ -12,35 +12,19 @@ from scipy import stats
 from command_outcome import key_file
 from evenhand import load
 from evenhand.cli.fitting import discrete_target
+from test_command_loop import make_table as table_of_kinds
 
 N = 600
 KEY = b"sixteen bytes or more"
 
 
-def make_table(seed=0, n=N):
-    """Return outcomes of each kind with their true forecasts in columns."""
-    random = np.random.default_rng(seed)
-    x = random.normal(size=n)
-    p = 1 / (1 + np.exp(-x))
-    mean = np.exp(1 + 0.5 * x)
-    scores = stats.binom(3, p[:, None]).pmf(np.arange(4))
-    none = random.uniform(size=n) < 1 - p
-    return pd.DataFrame(
-        {
-            "id": [f"p{i}" for i in range(n)],
-            "x": x,
-            "sex": random.choice(["f", "m"], n),
-            "event": (random.uniform(size=n) < p).astype(int),
-            "p": p,
-            "visits": random.poisson(mean),
-            "mean": mean,
-            "score": random.binomial(3, p),
-            **{f"k{k}": scores[:, k] for k in range(4)},
-            "cost": np.where(none, 0.0, np.exp(x + random.normal(size=n))),
-            "none": 1 - p,
-            **{f"q{q}": np.exp(x + stats.norm.ppf(q)) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
-        }
-    )
+def make_table(seed=0):
+    """Return outcomes of each kind, and scores, with their true forecasts in columns."""
+    table = table_of_kinds(seed, N, shift=0.0)
+    chance = table["chance"].to_numpy()
+    of_scores = stats.binom(3, chance[:, None]).pmf(np.arange(4))
+    table["score"] = np.random.default_rng(seed).binomial(3, chance)
+    return table.assign(**{f"k{k}": of_scores[:, k] for k in range(4)})
 
 
 @pytest.fixture
@@ -55,32 +39,32 @@ def test_the_first_audit_of_an_event_leads_to_its_forecast_its_ids_and_its_plan(
     rows = make_table(1)
     rows.assign(number=np.random.default_rng(0).permutation(N) + 5000).to_csv(table, index=False)
     given = ("t.csv", "--target", "event", "--forecast")
-    told = evenhand("audit", *given, "mean=p").complaint()
+    told = evenhand("audit", *given, "mean=chance").complaint()
     assert "has only the values 0 and 1" in told
-    assert "write probability=p" in told
-    found = evenhand("audit", *given, "probability=p").done()
+    assert "write probability=chance" in told
+    found = evenhand("audit", *given, "probability=chance").done()
     assert "column 'number' numbers the rows" in found.err
     assert "column 'x'" not in found.err
-    assert evenhand("audit", *given, "probability=p", "--id", "number").done().err == ""
+    assert evenhand("audit", *given, "probability=chance", "--id", "number").done().err == ""
     (line,) = re.findall("evenhand (plan .*)", found.out)
     assert f"--rate {rows['event'].mean():.3g}" in line
     evenhand(*line.split()).done()
-    evenhand("recalibrate", *given, "probability=p", "--out", "m").done()
+    evenhand("recalibrate", *given, "probability=chance", "--out", "m").done()
     predict = ("predict", "t.csv", "--forecast", "m", "--out", "o.csv")
     assert "order of the table: copy columns" in evenhand(*predict).err
     assert "order of the table" not in evenhand(*predict, "--keep", "number").err
 
 
 COLUMNS = {
-    "binary": ("--target", "event", "--forecast", "probability=p"),
-    "count": ("--target", "visits", "--forecast", "mean=mean,outcome=count"),
+    "binary": ("--target", "event", "--forecast", "probability=chance"),
+    "count": ("--target", "visits", "--forecast", "mean=rate,outcome=count"),
     "pmf": ("--target", "score", "--forecast", "pmf=k"),
-    "hurdle": ("--target", "cost", "--forecast", "chance_of_zero=none,quantiles=q"),
+    "hurdle": ("--target", "cost", "--forecast", "chance_of_zero=none,quantiles=a"),
 }
 
 
 REFUSED = {
-    "audit t.csv --target visits --forecast probability=p": "'visits', row 1 must be 0 or 1, got",
+    "audit t.csv --target visits --forecast probability=chance": "'visits', row 2 must be 0 or 1",
     "audit t.csv --target visits --forecast pmf=k": "one of the values of pmf= (0, 1, 2, 3), got",
     "audit t.csv --target event --forecast m": "--forecast m: there is no such model folder",
     "audit t.csv --target event --forecast probabilty=p": "did you mean 'probability'?",
@@ -88,7 +72,7 @@ REFUSED = {
     "fit t.csv --target score --out m --id id": "add --outcome count",
     "fit t.csv --target cost --out m --id id": "add --outcome hurdle",
     "fit t.csv --target visits --outcome binary --out m --id id": "must be 0 or 1",
-    "fit t.csv --target mean --outcome hurdle --out m --id id": "has no zeros, but --outcome",
+    "fit t.csv --target rate --outcome hurdle --out m --id id": "has no zeros, but --outcome",
     "fit t.csv --target x --outcome count --out m --id id": "must be a whole number of at least 0",
     "randomize t.csv --target event --forecast probability=p --link laplace --out m": "--link: fo",
     "fit t.csv --target visits --outcome count --support 0: --out m": "--support has no effect",
@@ -122,12 +106,11 @@ def test_discrete_targets_are_told_their_option(y, facts):
         assert re.search(facts, str(found)), found
 
 
-FEATURES_ONLY = "id,p,mean,none,k0,k1,k2,k3,q0.1,q0.25,q0.5,q0.75,q0.9"
 TARGETS = {"event": "binary", "visits": "count", "score": "count", "cost": "hurdle"}
 
 
 def fit(evenhand, target, *args):
-    others = ",".join([FEATURES_ONLY, *(name for name in TARGETS if name != target)])
+    others = ",".join(name for name in make_table() if name not in ("x", "sex", target))
     options = ("--target", target, "--outcome", TARGETS[target], "--drop", others, "--seed", "0")
     return evenhand("fit", "t.csv", *options, "--out", "m", *args).done()
 
@@ -233,10 +216,10 @@ def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(evenh
     said = evenhand("audit", "parts", *COLUMNS["binary"], "--drop-missing").complaint()
     assert "--drop-missing needs a table in memory" in said
     rows = pd.read_csv("due.csv")
-    rows.loc[[2, 3], "p"] = [np.nan, 1.5]
+    rows.loc[[2, 3], "chance"] = [np.nan, 1.5]
     rows.to_csv("due.csv", index=False)
     done = evenhand("audit", "due.csv", *COLUMNS["binary"], "--drop-missing")
-    assert "due.csv without rows that lack 'event': column 'p', row 3 must lie" in done.err
+    assert "due.csv without rows that lack 'event': column 'chance', row 3 must lie" in done.err
     rows.assign(event=None).to_csv("none.csv", index=False)
     said = evenhand("audit", "none.csv", *COLUMNS["binary"], "--drop-missing").complaint()
     assert "none.csv: column 'event' has 600 missing values, the first in row 1; drop such" in said

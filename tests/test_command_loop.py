@@ -19,12 +19,12 @@ LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 TIMES = (2, 5, 10, 20, 40)
 
 
-def make_table(seed, n):
+def make_table(seed, n, shift=0.8):
     """Return outcomes of each kind with forecasts in columns, which are too low for sex f."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
     sex = random.choice(["f", "m"], n)
-    off = np.where(sex == "f", 0.8, 0.0)
+    off = np.where(sex == "f", shift, 0.0)
     rate = np.exp(1 + 0.7 * x)
     none = stats.logistic.cdf(-x)
     amount = np.exp(2 + 1.5 * x + off + 0.5 * random.normal(size=n))
