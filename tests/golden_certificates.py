@@ -56,22 +56,9 @@ ASKED = {
 """Methods of certificates, and what they are asked."""
 
 FACTS = (
-    "assumptions",
-    "bound",
-    "bounds_every_group",
-    "has_cells",
-    "is_randomized",
-    "kind",
-    "link",
-    "method",
-    "n_draws",
-    "n_lost",
-    "n_positive",
-    "n_samples",
-    "not_covered",
-    "one_row_each",
-    "questions",
-    "unions",
+    *("assumptions", "bound", "bounds_every_group", "has_cells", "is_randomized", "kind", "link"),
+    *("method", "n_draws", "n_lost", "n_positive", "n_samples", "not_covered", "one_row_each"),
+    *("questions", "unions"),
 )
 """Values of certificates; of those that are texts, their number."""
 
@@ -82,13 +69,7 @@ PARTS = {
     # fields whose values are in answers
     *("at", "choice", "confidence", "events", "everyone", "follow_up", "off_atom", "own"),
     *(
-        "has_draws",
-        "is_rounded",
-        "may_be_unknown",
-        "mass",
-        "ratio",
-        "seed",
-        "thinned",
+        *("has_draws", "is_rounded", "may_be_unknown", "mass", "ratio", "seed", "thinned"),
         "event_table",
     ),
 }

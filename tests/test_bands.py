@@ -175,11 +175,7 @@ def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution):
     draw, worst = DISTRIBUTIONS[distribution]
     n_sets, broken = 0, 0
     for n, mass, whole in (
-        (100, 0.2, 150),
-        (100, 0.05, 60),
-        (300, 0.5, 60),
-        (300, 1.0, 40),
-        (2000, 0.2, 30),
+        *((100, 0.2, 150), (100, 0.05, 60), (300, 0.5, 60), (300, 1.0, 40), (2000, 0.2, 30)),
     ):
         bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats(whole))]
         n_sets += len(bounds)

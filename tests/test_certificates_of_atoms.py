@@ -236,5 +236,4 @@ def test_counts_that_do_not_fit_each_other_are_refused():
         ("link must be None for counts of outcomes", {"kind": "count", "link": Entropic(0.1)}),
     ]
     for message, other in refused:
-        with pytest.raises(InputError, match=message):
-            certify_counts(counts, is_randomized=True, **other)
+        refused(message, certify_counts, counts, is_randomized=True, **other)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge, LogisticRegression, PoissonRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
-from evenhand import InputError
+from complaints import refused
 from evenhand._validate import outcomes_checked
 from evenhand.forecasters import FORECASTERS, ClassifierForecaster, CountRegressor, HurdleRegressor
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
@@ -116,5 +116,4 @@ def test_scikit_learn_checks_pass_where_outcomes_are_not_checked(name):
 def test_few_rows_are_refused():
     X, y = linear_task(19)
     for name in ("MixtureMLPRegressor", "BoostedDistributionRegressor", "PAICRegressor"):
-        with pytest.raises(InputError, match="at least 20 are needed"):
-            EXAMPLES[name].make().fit(X, y)
+        refused("at least 20 are needed", EXAMPLES[name].make().fit, X, y)

@@ -74,7 +74,7 @@ REFUSED = {
     "fit t.csv --target visits --outcome binary --out m --id id": "must be 0 or 1",
     "fit t.csv --target rate --outcome hurdle --out m --id id": "has no zeros, but --outcome",
     "fit t.csv --target x --outcome count --out m --id id": "must be a whole number of at least 0",
-    "randomize t.csv --target event --forecast probability=p --link laplace --out m": "--link: fo",
+    "randomize t.csv --target event --forecast probability=k0 --link laplace --out m": "--link: fo",
     "fit t.csv --target visits --outcome count --support 0: --out m": "--support has no effect",
 }
 

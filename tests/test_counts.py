@@ -42,13 +42,7 @@ MASSES = (0.02, 0.1, 0.2, 0.5, 0.8, 1.0)
 LEVELS = (0.5, 0.8, 0.9)
 
 EDGES = [
-    0.0,
-    1.0,
-    0.1,
-    0.9,
-    0.05,
-    0.95,
-    *(k / 64 for k in range(64)),
+    *(0.0, 1.0, 0.1, 0.9, 0.05, 0.95, *(k / 64 for k in range(64))),
     *(k / BINS for k in range(1, BINS, 97)),
 ]
 BESIDE = [float(np.clip(np.nextafter(edge, side), 0, 1)) for edge in EDGES for side in (-1, 2)]

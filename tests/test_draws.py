@@ -67,15 +67,8 @@ def test_numbers_and_their_digits_are_one_id_in_any_container():
     draws = KeyedDraws(KEY)
     one = draws(["1"])[0]
     for ids in (
-        [1],
-        (1,),
-        {1},
-        iter([1]),
-        np.array([1]),
-        np.array([1], dtype=np.uint8),
-        np.array(["1"]),
-        pd.Series([1], index=[7]),
-        pd.Series(["1"], dtype="string"),
+        *([1], (1,), {1}, iter([1]), np.array([1]), np.array([1], dtype=np.uint8)),
+        *(np.array(["1"]), pd.Series([1], index=[7]), pd.Series(["1"], dtype="string")),
     ):
         np.testing.assert_array_equal(draws(ids), [one])
     assert draws([10**30])[0] == draws([str(10**30)])[0]

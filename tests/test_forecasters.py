@@ -412,8 +412,7 @@ def test_weights_enter_the_models_and_the_law():
 
 @pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()])
 def test_what_is_randomized_is_not_randomized_again(inner):
-    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized"):
-        RandomizedRegressor(inner).fit(X, Y)
+    refused(f"{type(inner).__name__} is already randomized", RandomizedRegressor(inner).fit, X, Y)
     with pytest.raises(InputError, match="is already randomized"):
         RandomizedRegressor(FrozenEstimator(clone(inner).fit(X, Y))).fit(X, Y)
 

@@ -59,17 +59,9 @@ def test_an_avoided_word_is_found():
 READ = [
     path
     for pattern in (
-        "src/evenhand/**/*.py",
-        "src/evenhand/**/*.j2",
-        "src/evenhand/**/*.js",
-        "src/evenhand/**/*.json",
-        "*.md",
-        "docs/**/*.rst",
-        "docs/**/*.py",
-        "benchmarks/**/*.py",
-        "benchmarks/**/*.md",
-        "tools/**/*.py",
-        "Makefile",
+        *("src/evenhand/**/*.py", "src/evenhand/**/*.j2", "src/evenhand/**/*.js"),
+        *("src/evenhand/**/*.json", "*.md", "docs/**/*.rst", "docs/**/*.py"),
+        *("benchmarks/**/*.py", "benchmarks/**/*.md", "tools/**/*.py", "Makefile"),
     )
     for path in sorted(ROOT.glob(pattern))
     # not pages that builds of the documentation make, nor quoted answers of readers

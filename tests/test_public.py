@@ -18,11 +18,7 @@ import evenhand
 ROOMS = evenhand._ROOMS
 # handed to people or raised, never called by them
 NOT_CALLED = {
-    "Audit",
-    "Certificate",
-    "DiscreteOutcomeWarning",
-    "InputError",
-    "MissingExtraError",
+    *("Audit", "Certificate", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"),
     "UnseenValuesWarning",
 }
 
@@ -144,20 +140,15 @@ def test_parameters_are_documented(name):
 
 # fields of results, which keep what was handed in
 RESULTS = {
-    "evenhand.Audit.__init__",
-    "evenhand.Certificate.__init__",
-    "calibration.PITCounts.__init__",
-    "certificates.Certificate.__init__",
-    "certificates.Unions.__init__",
-    "datasets.Dataset.__init__",
+    *("evenhand.Audit.__init__", "evenhand.Certificate.__init__"),
+    *("calibration.PITCounts.__init__", "certificates.Certificate.__init__"),
+    *("certificates.Unions.__init__", "datasets.Dataset.__init__"),
     "decisions.LossGuarantee.__init__",
 }
 # outcomes come first, as losses need not depend on anything else
 LOSSES = (
-    "decisions.BayesDecision.check_loss",
-    "decisions.BayesDecision.decide",
-    "decisions.BayesDecision.expected_loss",
-    "decisions.BayesDecision.realized_loss",
+    *("decisions.BayesDecision.check_loss", "decisions.BayesDecision.decide"),
+    *("decisions.BayesDecision.expected_loss", "decisions.BayesDecision.realized_loss"),
     "decisions.loss_guarantee",
 )
 

@@ -83,15 +83,8 @@ def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha):
 
 
 LINKS = (
-    Entropic(0.02),
-    Entropic(0.05),
-    Entropic(0.12),
-    Entropic(0.5),
-    Gaussian(0.03),
-    Gaussian(0.1),
-    Gaussian(0.3),
-    Laplace(0.05),
-    Laplace(0.2),
+    *(Entropic(0.02), Entropic(0.05), Entropic(0.12), Entropic(0.5), Gaussian(0.03)),
+    *(Gaussian(0.1), Gaussian(0.3), Laplace(0.05), Laplace(0.2)),
 )
 SIZES = (100, 200, 500, 1000, 2000, 5000)
 SIMULATED_ALARM = 1e-3

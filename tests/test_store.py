@@ -202,10 +202,7 @@ def test_no_file_holds_a_pickle(name, tmp_path):
 
 def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder):
     others = {
-        "notes.txt",
-        "weights.safetensors",
-        "other-model.skops",
-        ".draft-thesis.tex",
+        *("notes.txt", "weights.safetensors", "other-model.skops", ".draft-thesis.tex"),
         ".evenhand-notes.draft",
     }
     for name in others:
@@ -340,13 +337,8 @@ def test_a_changed_truncated_longer_or_missing_file_is_refused(folder):
 @pytest.mark.parametrize(
     "text",
     [
-        "not JSON",
-        "null",
-        "[" * 100_000,
-        '{"format": 0}',
-        '{"format": 1}',
-        '{"format": 1, "sha256": 5, "model": {}, "files": {}}',
-        "\udcff",
+        *("not JSON", "null", "[" * 100_000, '{"format": 0}', '{"format": 1}'),
+        *('{"format": 1, "sha256": 5, "model": {}, "files": {}}', "\udcff"),
     ],
 )
 def test_a_manifest_that_describes_no_model_is_refused(text, folder):

@@ -20,14 +20,9 @@ from evenhand.store import load, save
 from forecaster_examples import incomes, small_boosted, small_mixture, small_paic
 
 SUPPORTS = (
-    Support(low=0.0),
-    Support(low=-2.0, bend=0.3),
-    Support(high=5.0),
-    Support(high=5.0, bend=40.0),
-    Support(low=-1.0, high=3.0),
-    Support(low=-1.0, high=3.0, bend=0.05),
-    Support(low=0.0, high=1e6, bend=2.0),
-    Support(),
+    *(Support(low=0.0), Support(low=-2.0, bend=0.3), Support(high=5.0)),
+    *(Support(high=5.0, bend=40.0), Support(low=-1.0, high=3.0)),
+    *(Support(low=-1.0, high=3.0, bend=0.05), Support(low=0.0, high=1e6, bend=2.0), Support()),
 )
 LEVELS = np.array([1e-12, 1e-6, 0.02, 0.3, 0.5, 0.9, 0.999, 1 - 1e-9])
 

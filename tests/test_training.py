@@ -443,12 +443,8 @@ def test_path_gives_one_model_for_each_alpha_in_order():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("max_steps", 0),
-        ("dropout", 1.0),
-        ("dropout", None),
-        ("hidden", (16, 2.5)),
-        ("device", "tpu"),
-        ("alpha", 0.0),
+        *(("max_steps", 0), ("dropout", 1.0), ("dropout", None), ("hidden", (16, 2.5))),
+        *(("device", "tpu"), ("alpha", 0.0)),
     ],
 )
 def test_parameters_out_of_range_are_named(name, value):
