@@ -112,11 +112,8 @@ def test_a_column_that_the_schema_does_not_name_is_refused(table, tmp_path):
         CHECK.validate(plain)
     (tmp_path / "a.json").write_text(json.dumps(plain))
     at = re.escape(f"at `$.{table}[0]`") if table == "groups" else re.escape(f"at `$.{table}[")
-    refused(
-        f"a.json is not the JSON of an audit.*unknown field `another`.*{at}",
-        Audit.read,
-        tmp_path / "a.json",
-    )
+    pattern = f"a.json is not the JSON of an audit.*unknown field `another`.*{at}"
+    refused(pattern, Audit.read, tmp_path / "a.json")
 
 
 def paths(node, start=()):

@@ -282,11 +282,8 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     forecast = Forecast.from_normal(X["score"], np.full(N, STD))
     # rows without a weight are off by a mile: any part that saw them would tell
     y = np.where(weight > 0, y, y + 40.0)
-    options = {
-        "search": Search(learned_masses=[0.5]),
-        "groups": {"odd": np.arange(N) % 2 == 1},
-        "random_state": 0,
-    }
+    search = Search(learned_masses=[0.5])
+    options = {"search": search, "groups": {"odd": np.arange(N) % 2 == 1}, "random_state": 0}
     options = searching(options, min_size=60)
     if given_as == "pit":
         found = audit_pit(
@@ -355,9 +352,8 @@ def test_what_cannot_be_audited_is_refused_on_one_line():
     refused(facts, audit, flat(N), endless, y)
     refused(facts, audit_pit, np.full(N, 0.5), X=endless)
     weighted = Outcomes(y, weight=1 + np.arange(N) % 2)
-    refused(
-        "certificates do not accept weights alone: .*largest_weight=", certify, Stub(), X, weighted
-    )
+    pattern = "certificates do not accept weights alone: .*largest_weight="
+    refused(pattern, certify, Stub(), X, weighted)
     found = audit(Stub(), X, y, random_state=0)
     refused(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
 
@@ -436,9 +432,8 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws):
 
 def test_the_provenance_names_versions_model_data_and_seed():
     X, y = table()
-    made = audit(
-        Stub(0.8), X, Outcomes(y, person=np.arange(N) // 2), random_state=7, name="mine"
-    ).provenance
+    outcomes = Outcomes(y, person=np.arange(N) // 2)
+    made = audit(Stub(0.8), X, outcomes, random_state=7, name="mine").provenance
     assert (made["evenhand"], made["python"]) == (evenhand.__version__, platform.python_version())
     modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
     expected = {n: m.__version__ for n, m in modules.items()}

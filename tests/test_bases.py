@@ -229,9 +229,8 @@ def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_re
         def predict(self, X):
             return mean_of(X)
 
-    refused(
-        r"Narrow predicts shape \(1,\) for 1 row and 3 levels; pass a function", plain, Narrow()
-    )
+    pattern = r"Narrow predicts shape \(1,\) for 1 row and 3 levels; pass a function"
+    refused(pattern, plain, Narrow())
 
 
 @pytest.mark.parametrize(

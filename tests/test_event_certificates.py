@@ -143,9 +143,8 @@ def test_a_bin_counts_whole_on_the_side_of_the_larger_bound():
 
 
 def test_unsuitable_rows_are_refused():
-    refused(
-        r"probability\[1\] must lie between 0 and 1, got 1.2", certify_events, [0.1, 1.2], [0, 1]
-    )
+    pattern = r"probability\[1\] must lie between 0 and 1, got 1.2"
+    refused(pattern, certify_events, [0.1, 1.2], [0, 1])
     code = r"event\[1\] must be 0 or 1, got 2.0; code the event as 1"
     refused(code, certify_events, [0.1, 0.2], [0, 2])
     refused(r"event must have one value per row \(2\)", certify_events, [0.1, 0.2], [0])

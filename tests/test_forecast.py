@@ -61,11 +61,8 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line():
         refused(r"^y\[1\] must be finite, got nan", call, [1.0, np.nan, 0.0])
     for step in (0.0, np.nan):
         refused(r"^step must be positive, got", three().log_cell, y, step)
-    refused(
-        r"^level must be above 0 and below 1, got 90; give a fraction: 0.9, not",
-        three().interval,
-        90,
-    )
+    pattern = r"^level must be above 0 and below 1, got 90; give a fraction: 0.9, not"
+    refused(pattern, three().interval, 90)
     refused(r"^p\[1\] must lie between 0 and 1, got 1.5", three().ppf, [0.5, 1.5])
     refused(r"^p must be a number or a list of numbers, got shape", three().ppf, [[0.5]])
 

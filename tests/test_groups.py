@@ -300,13 +300,8 @@ def found():
     rng = np.random.default_rng(0)
     r = jittered(400, 16, rng)
     pit = Laplace(0.1).ppf(rng.random(400)[:, None], r)
-    return audit_pit(
-        pit,
-        r,
-        rng.normal(size=(400, 2)),
-        search=Search(masses=[0.2, 1.0], learned_masses=[0.2]),
-        random_state=0,
-    )
+    search = Search(masses=[0.2, 1.0], learned_masses=[0.2])
+    return audit_pit(pit, r, rng.normal(size=(400, 2)), search=search, random_state=0)
 
 
 def test_each_quantity_is_read_from_the_audit(found):

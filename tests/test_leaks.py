@@ -42,9 +42,8 @@ def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines():
     # of all tables chance raises an alarm on 5%: not with this seed
     X, y = world(0)
     given = {"high": y > np.median(y), "tails": np.abs(y) > 1.5}
-    found = audit(
-        Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=given, **QUICK
-    )
+    forecast = Forecast.from_normal(X["x"], np.ones(N))
+    found = audit(forecast, X=leaking(X, y), y=y, groups=given, **QUICK)
     assert found.status.verdict is Verdict.NO_PROBLEM
     named = found.groups.set_index("group")
     assert named["possible_leak"].tolist() == [False, True, True]

@@ -288,9 +288,8 @@ def test_each_verdict_says_how_the_interval_lies_to_the_bound():
     assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == expected
     assert set(guarantee(BUYER, n=15, m=1, k=4, masses=0.5).table["verdict"]) == {"open"}
     n = 500
-    surprised = loss_guarantee(
-        BUYER, Forecast.from_normal([2.0] * n, [1.0] * n), np.full(n, -1.0), k=4, masses=0.5
-    )
+    forecast = Forecast.from_normal([2.0] * n, [1.0] * n)
+    surprised = loss_guarantee(BUYER, forecast, np.full(n, -1.0), k=4, masses=0.5)
     # nothing from below for every group
     assert surprised.table["verdict"].tolist() == ["broken", "open"]
     assert guarantee(TRADER, k=2).table.loc[0, "verdict"] == "no claim"
@@ -303,9 +302,8 @@ def test_each_verdict_says_how_the_interval_lies_to_the_bound():
 
 def _shared(r):
     n = 30
-    return loss_guarantee(
-        BUYER, Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r), np.zeros(n)
-    )
+    forecast = Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r)
+    return loss_guarantee(BUYER, forecast, np.zeros(n))
 
 
 def test_what_proves_nothing_is_refused_in_one_line():

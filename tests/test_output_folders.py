@@ -36,10 +36,8 @@ def table(tmp_path_factory):
 def made(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "model"
     X = pd.read_csv(table)
-    save(
-        RecalibratedRegressor(ForecastColumns("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"]),
-        folder,
-    )
+    model = RecalibratedRegressor(ForecastColumns("mu", "sigma"))
+    save(model.fit(X[["mu", "sigma"]], X["y"]), folder)
     return folder
 
 

@@ -214,9 +214,8 @@ def test_a_table_without_any_good_part_or_row_is_refused(tmp_path):
     assert "no such path" in complaint(open_parts, tmp_path / "none")
     assert "without parts" in complaint(open_parts, tmp_path)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    assert re.search(
-        r"no part .*1 tried.*a\.parquet", complaint(open_parts, tmp_path, skip_bad=True)
-    )
+    pattern = r"no part .*1 tried.*a\.parquet"
+    assert re.search(pattern, complaint(open_parts, tmp_path, skip_bad=True))
     rows_of(0).to_parquet(tmp_path / "a.parquet")
     assert "no rows" in complaint(open_parts, tmp_path)
     (tmp_path / "b.csv").write_text(",".join(rows_of(1).columns) + "\n")

@@ -366,9 +366,8 @@ def test_weights_move_the_map():
     table, y = halves(3000, 11)
     weight = np.where(table["side"] == "left", 3.0, 1.0)
     levels, values = learn_map(special.ndtr(y), weight)
-    model = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), random_state=0).fit(
-        table, y, weight
-    )
+    frozen = FrozenEstimator(Says().fit(table, y))
+    model = RecalibratedRegressor(frozen, random_state=0).fit(table, y, weight)
     np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
     # three quarters of the weight at -1/2: the median solves 3 Phi(m + .5) + Phi(m - .5) = 2
     median = optimize.brentq(lambda m: 3 * special.ndtr(m + 0.5) + special.ndtr(m - 0.5) - 2, -2, 2)
@@ -432,9 +431,8 @@ def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread)
     X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
     y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
     features = FunctionTransformer(lambda table: table[["a"]])
-    model = RecalibratedRegressor(
-        make_pipeline(features, Noting()), by="half", spread=spread, random_state=0
-    ).fit(X, y)
+    pipeline = make_pipeline(features, Noting())
+    model = RecalibratedRegressor(pipeline, by="half", spread=spread, random_state=0).fit(X, y)
     assert len(fitted_to) == 6
     # never to the sizes of residuals: a regressor may raise, or silently learn something else
     assert all(np.isin(each, y).all() for each in fitted_to)

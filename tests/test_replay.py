@@ -114,7 +114,7 @@ def test_another_key_and_another_context_are_named(log):
     other = draws(KEY + b"!")
     replay = replay_forecast(log, served.id, model, draws=other, row=ROW, person="ada")
     assert parts(replay, "differs") == {"key", "draw"}
-    expected = Difference("fingerprint", draws().fingerprint, other.fingerprint)
+    expected = (Difference("fingerprint", draws().fingerprint, other.fingerprint),)
     assert replay.of("key").differences == expected
     # names depend on the key: nothing is known of the person
     assert parts(replay, "not checked") == {"person"}

@@ -37,9 +37,8 @@ CERTIFIED = {"statement": "as good as it gets"}
 
 def ridge(penalty):
     """Return a model with files of both kinds beside its manifest, known by its penalty."""
-    model = RandomizedRegressor(
-        make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0
-    )
+    pipeline = make_pipeline(StandardScaler(), Ridge(penalty))
+    model = RandomizedRegressor(pipeline, link="laplace", cv=2, random_state=0)
     return model.fit(X, Y)
 
 

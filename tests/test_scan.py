@@ -169,11 +169,8 @@ def test_adjusted_p_values_are_those_of_the_definition():
 
 
 def bad(**change):
-    return {
-        "pit": np.full(40, 0.5),
-        "X": pd.DataFrame({"a": np.arange(40.0)}),
-        "min_size": 10,
-    } | change
+    table = pd.DataFrame({"a": np.arange(40.0)})
+    return {"pit": np.full(40, 0.5), "X": table, "min_size": 10} | change
 
 
 @pytest.mark.parametrize(

@@ -396,9 +396,8 @@ def audited(found, X, y, **options):
 
 def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen):
     X, y = data()
-    found = audited(
-        chosen, X, y, groups=["sex"], search=Search(learned_masses=[0.5], n_simulations=2)
-    )
+    search = Search(learned_masses=[0.5], n_simulations=2)
+    found = audited(chosen, X, y, groups=["sex"], search=search)
     assert (
         found.certificate.group_error(0.2)
         == chosen.certificate.group_error(0.2)
@@ -592,9 +591,8 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval():
     # wider than the 80% interval without a draw, of a normal forecast
     floor = f"{np.floor(1000 * plain.floor) / 10:.1f}%"
     wider_by = f"{100 * (z / stats.norm.ppf(0.9) - 1):.0f}%"
-    assert re.search(
-        rf"no draw, {100 * plain.level:g}% interval +{floor} or more +{wider_by}\n", text
-    )
+    pattern = rf"no draw, {100 * plain.level:g}% interval +{floor} or more +{wider_by}\n"
+    assert re.search(pattern, text)
     text = " ".join(text.split())
     assert text.startswith(
         f"A floor needs no draw: without one, a {100 * plain.level:g}% interval covers at least"

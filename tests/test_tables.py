@@ -307,9 +307,8 @@ def test_a_column_of_names_makes_no_thousand_groups():
     )
 )
 def test_the_groups_of_a_column_part_the_rows(values):
-    groups = group_columns(
-        pd.DataFrame({"v": pd.Series(values, dtype=float)}), ["v"], source="t.csv"
-    )
+    table = pd.DataFrame({"v": pd.Series(values, dtype=float)})
+    groups = group_columns(table, ["v"], source="t.csv")
     np.testing.assert_array_equal(np.sum(list(groups.values()), axis=0), np.ones(len(values)))
     assert all(rows.any() for rows in groups.values())
 

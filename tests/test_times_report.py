@@ -99,9 +99,8 @@ def table(part):
 
 def texts(kind):
     rows = audited(kind).rows
-    page = re.sub(
-        r"<script.*?</script>|<style.*?</style>|<[^>]*>", "", audit_html(rows), flags=re.S
-    )
+    pattern = r"<script.*?</script>|<style.*?</style>|<[^>]*>"
+    page = re.sub(pattern, "", audit_html(rows), flags=re.S)
     return " ".join(f"{audit_text(rows)} {audit_text(rows, full=True)} {page}".split())
 
 

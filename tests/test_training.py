@@ -140,9 +140,8 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale, wa
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0).fit(X, scale * y)
-        PAICRegressor(hidden=(4, 4), max_steps=1, standardize_y=True, random_state=0).fit(
-            X, scale * y
-        )
+        model = PAICRegressor(hidden=(4, 4), max_steps=1, standardize_y=True, random_state=0)
+        model.fit(X, scale * y)
     assert ["standardize_y=True" in str(warning.message) for warning in caught] == [True] * warned
     assert all(warning.filename == __file__ for warning in caught)
 

@@ -186,7 +186,7 @@ def test_text_page_tables_and_json_have_one_count(kind):
         check_groups(found)
         n = found.status.n_problems
         page = re.sub(r"<[^>]+>|\s+", " ", found.to_html())
-        ours = bool(re.search(rf"in {n:}(?: of {found.status.n_examined})? group", page))
+        ours = bool(re.search(rf"in {n:,}(?: of {found.status.n_examined})? group", page))
         assert ours == (n > 0)
         expected = found.status.verdict == "no problem found"
         assert found.summary(full=True).upper().count("NO PROBLEM FOUND IN") == (expected)

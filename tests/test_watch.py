@@ -367,11 +367,8 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row():
     ):
         watch.update(Rows.of(["2026-01-01"], [0.5]))
     watch.update(stream(0, 1, 0), until="2026-02-01")
-    refused(
-        r"row 0 .*matures at 2026-01-15.*before moving on",
-        watch.update,
-        Rows.of(["2026-01-15"], [0.5]),
-    )
+    pattern = r"row 0 .*matures at 2026-01-15.*before moving on"
+    refused(pattern, watch.update, Rows.of(["2026-01-15"], [0.5]))
     assert before["n_rows"] == watch.state()["n_rows"]
 
 
