@@ -352,16 +352,6 @@ def test_pits_come_from_models_that_did_not_see_the_row():
     assert np.abs(model.levels_[0] - model.values_[0]).max() < 0.07
 
 
-def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map():
-    X, y = linear_task(400)
-    trained = BayesianRidge().fit(X[:100], y[:100])
-    model = RecalibratedRegressor(FrozenEstimator(trained), random_state=0).fit(X[100:], y[100:])
-    assert model.estimator_.estimator is trained
-    law = stats.norm(*trained.predict(X[100:], return_std=True))
-    levels, values = learn_map(law.cdf(y[100:]), np.ones(300))
-    np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
-
-
 def test_weights_move_the_map():
     table, y = halves(3000, 11)
     weight = np.where(table["side"] == "left", 3.0, 1.0)
@@ -374,19 +364,6 @@ def test_weights_move_the_map():
     # s.e. of a weighted median, 2400 effective rows: 0.5 / (0.37 sqrt(2400)) = 0.028; 4 of them
     assert float(model.forecast(table[:1]).ppf(0.5)[0]) == pytest.approx(median, abs=0.11)
     refused(r"sample_weight .*Says\.fit", RecalibratedRegressor(Says()).fit, table, y, weight)
-
-
-@pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()], ids=["plain", "with a spread"])
-def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator):
-    X, y = linear_task(600, seed=3)
-    weight = np.where(
-        np.arange(600) % 15 == 0, 2.0, 0.0
-    )  # 40 of them; a fold of five could hold most
-    used = weight > 0
-    some = RecalibratedRegressor(estimator, random_state=0).fit(X, y, weight)
-    fewer = RecalibratedRegressor(estimator, random_state=0).fit(X[used], y[used], weight[used])
-    np.testing.assert_array_equal(some.levels_, fewer.levels_)
-    np.testing.assert_array_equal(some.forecast(X).ppf(0.2), fewer.forecast(X).ppf(0.2))
 
 
 def test_too_few_rows_of_positive_weight_are_said_so():
