@@ -258,7 +258,6 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch, tmp_path):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
     monkeypatch.setattr("evenhand.forecasters.boosted.require_extra", broken)
-    with pytest.raises(
-        MissingExtraError, match=r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"
-    ):
+    message = r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"
+    with pytest.raises(MissingExtraError, match=message):
         quick().fit(np.zeros((50, 1)), np.arange(50.0))

@@ -159,9 +159,8 @@ def test_the_test_of_censored_times_has_its_level(horizon):
 
 
 def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost():
-    with pytest.raises(
-        InputError, match=r"horizon must be at most 12, the longest time, got 3,652"
-    ):
+    message = r"horizon must be at most 12, the longest time, got 3,652"
+    with pytest.raises(InputError, match=message):
         Outcomes([3.0, 12.0], [1, 0], horizon=3652)
     # if everybody had the event, all outcomes are known
     assert not Outcomes([3.0, 12.0], [1, 1], horizon=20).is_lost.any()

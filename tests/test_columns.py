@@ -232,9 +232,8 @@ def test_a_value_beyond_the_type_of_training_is_refused():
         (np.float32([1, 2]), "1e39"),
     ):
         schema = Schema.learn(pd.DataFrame({"v": trained}))
-        with pytest.raises(
-            InputError, match=r"^t\.csv: column 'v', row 2 .*the type in training, got"
-        ):
+        message = r"^t\.csv: column 'v', row 2 .*the type in training, got"
+        with pytest.raises(InputError, match=message):
             schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
 
 

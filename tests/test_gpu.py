@@ -66,9 +66,8 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(monkeypatch):
 @needs_none
 def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path):
     X, y = task(60)
-    with pytest.raises(
-        InputError, match=r"^device .*'cuda'.*no CUDA device; set it to 'auto' or 'cpu'"
-    ):
+    message = r"^device .*'cuda'.*no CUDA device; set it to 'auto' or 'cpu'"
+    with pytest.raises(InputError, match=message):
         PAICRegressor(hidden=(4, 4), device="cuda").fit(X, y)
     model = MAKERS["mixture"](device="cpu").set_params(max_steps=2).fit(X, y)
     wrapped = RandomizedRegressor(model, 0.2, random_state=0).fit(X, y)

@@ -138,9 +138,8 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     is_old = pd.Series(rng.random(n) < 0.5, name="old")  # the same people in another order
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     for judge in (audit, certify):
-        with pytest.raises(
-            InputError, match=r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index"
-        ):
+        message = r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index"
+        with pytest.raises(InputError, match=message):
             judge(forecast, y=given(y), groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=given(y), groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]

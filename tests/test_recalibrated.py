@@ -227,9 +227,8 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map():
     assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
     pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
     fresh = table.assign(side="elsewhere")
-    with pytest.warns(
-        UserWarning, match="column 'side': 600 of 600 values never occurred in training"
-    ):
+    message = "column 'side': 600 of 600 values never occurred in training"
+    with pytest.warns(UserWarning, match=message):
         np.testing.assert_allclose(
             model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12
         )

@@ -285,9 +285,8 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
     np.testing.assert_allclose(found, model.forecast(people.X).cdf(1.0), rtol=1e-12)
     assert again.summary() == model.summary()
     other = load(tmp_path / "model", curves(2.0))
-    with pytest.raises(
-        InputError, match=r"have an atom at 2, .* but the horizon 3 is given; pass the horizon"
-    ):
+    message = r"have an atom at 2, .* but the horizon 3 is given; pass the horizon"
+    with pytest.raises(InputError, match=message):
         other.forecast(people.X)
 
 

@@ -253,9 +253,8 @@ def test_functions_are_left_out_at_save_and_refused_at_load(name, folder, tmp_pa
     # fitted by hand: some of these functions cannot be called at all
     model = fitted("scaled")[0]
     model.estimator_ = model._base.estimator = make_pipeline(make(), Ridge().fit(NUMBERS, Y))
-    with pytest.warns(
-        UserWarning, match="saved without an inner model: Pipeline cannot be stored"
-    ) as caught:
+    message = "saved without an inner model: Pipeline cannot be stored"
+    with pytest.warns(UserWarning, match=message) as caught:
         save(model, tmp_path / "new")
     assert called in str(caught[0].message)
     assert not list((tmp_path / "new").glob("*.skops"))
@@ -281,9 +280,8 @@ def test_a_foreign_class_is_attached_at_load_and_never_read(folder, tmp_path):
 
 @pytest.mark.parametrize("make", [Ridge, partial(Renamed, hidden=(4, 4), max_steps=2), Foreign])
 def test_only_our_forecasters_are_saved(make, tmp_path):
-    with pytest.raises(
-        InputError, match=f"model must be .*RandomizedRegressor.* {type(make()).__name__};"
-    ):
+    message = f"model must be .*RandomizedRegressor.* {type(make()).__name__};"
+    with pytest.raises(InputError, match=message):
         save(make().fit(NUMBERS, Y), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -295,9 +293,8 @@ def test_an_unfitted_forecaster_is_refused(tmp_path):
 
 
 def test_what_is_attached_must_be_what_was_left_out(folder, tmp_path):
-    with pytest.raises(
-        InputError, match=r"estimator .*not needed.* contains the whole model; omit .*Ridge"
-    ):
+    pattern = r"estimator .*not needed.* contains the whole model; omit .*Ridge"
+    with pytest.raises(InputError, match=pattern):
         load(folder, estimator=Ridge())
     foreign = Foreign().fit(NUMBERS, Y)
     mixed = around([BayesianRidge(), lambda rows: (np.zeros(len(rows)), np.ones(len(rows)))])

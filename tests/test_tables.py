@@ -173,9 +173,8 @@ def test_a_full_disk_is_an_error_that_names_the_file(name):
     with small_disk(1) as folder:
         (folder / "old").write_bytes(bytes(1_035_000))
         if name == "out.json":
-            with pytest.raises(
-                InputError, match=r"out\.json cannot be written: No space .* space$"
-            ):
+            message = r"out\.json cannot be written: No space .* space$"
+            with pytest.raises(InputError, match=message):
                 write_text(folder / name, "x" * 100_000)
         elif name == "model":
             model = PoissonRegressor().fit(frame, np.round(frame["x"] * 9))

@@ -362,9 +362,8 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row():
     watch = Watch()
     watch.update(Rows.of(["2026-01-02"], [0.5]))
     before = watch.state()
-    with pytest.raises(
-        InputError, match=r"row 0 was served at 2026-01-01.*before 2026-01-02.*reached"
-    ):
+    message = r"row 0 was served at 2026-01-01.*before 2026-01-02.*reached"
+    with pytest.raises(InputError, match=message):
         watch.update(Rows.of(["2026-01-01"], [0.5]))
     watch.update(stream(0, 1, 0), until="2026-02-01")
     pattern = r"row 0 .*matures at 2026-01-15.*before moving on"

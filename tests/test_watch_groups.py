@@ -129,9 +129,8 @@ def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing():
     watch.update(rows_of(50, age=np.arange(50.0)))
     before = watch.state()
     refused("has no column 'age'", watch.update, rows_of(20, first=50, sex=["f"] * 20))
-    with pytest.raises(
-        InputError, match=r"column 'age' must contain numbers, .* got 'old' in row 0"
-    ):
+    message = r"column 'age' must contain numbers, .* got 'old' in row 0"
+    with pytest.raises(InputError, match=message):
         watch.update(rows_of(2, first=50, age=["old", "young"]))
     assert watch.state() == before
 
