@@ -192,6 +192,7 @@ def test_new_values_of_a_category_type_stay_values_of_it():
 
 
 DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
+ROLES = pd.Categorical(["a", "b"] * 40)
 
 
 @pytest.mark.parametrize(
@@ -206,14 +207,8 @@ DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
         (DAYS, pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
         (np.array([0.1, 7.0] * 40, dtype=np.float32), ["0.1", "7"] * 40),
         (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype=pd.ArrowDtype(pa.float64()))),
-        (
-            pd.Categorical(["a", "b"] * 40),
-            pd.Categorical(["b", "a"] * 40, categories=["b", "a"])[::-1],
-        ),
-        (
-            pd.Categorical(["a", "b"] * 40),
-            pd.Categorical(["a", "b"] * 40, categories=["z", "b", "a"]),
-        ),
+        (ROLES, pd.Categorical(["b", "a"] * 40, categories=["b", "a"])[::-1]),
+        (ROLES, pd.Categorical(["a", "b"] * 40, categories=["z", "b", "a"])),
         (np.array([True, False] * 40), pd.Categorical(["true", "false"] * 40)),
     ],
 )

@@ -639,10 +639,7 @@ def test_wrong_probabilities_are_one_clear_line():
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
     p = model.estimator_.predict_proba(X)
     for wrong, message in (
-        (
-            p / 2,
-            "LogisticRegression predicts probabilities that are not at least 0 with sum 1; pass",
-        ),
+        (p / 2, "LogisticRegression predicts probabilities that are not at least 0 with sum 1"),
         (p[:, 1:], r"predicts shape \(120, 1\) for 120 rows and 2 classes; pass"),
     ):
         model.estimator_.predict_proba = lambda rows, wrong=wrong: wrong

@@ -60,10 +60,7 @@ def test_wrong_options_are_refused_in_one_line(evenhand, tables, tmp_path):
         (FORECAST, "--target"),
         ((*FORECAST, *target, "--by", "sex", "--by", "sex = 2"), "--by"),
         ((*FORECAST, *target, "--person", "id"), "--person has no effect"),
-        (
-            (*FORECAST, *target, "--by", "women=sexx = 2"),
-            "--by 'women': old.csv has no column 'sexx'",
-        ),
+        ((*FORECAST, *target, "--by", "women=sexx = 2"), "'women': old.csv has no column 'sexx'"),
         ((*FORECAST, *target, "--by", "sexx = 2"), "no column 'sexx', only"),
         ((*FORECAST, *target, "--by", "sex = 9"), "--by 'sex = 9': no row of old.csv is in this"),
         ((*FORECAST, *target, "--by", "loss > 1"), "uses the target 'loss'"),

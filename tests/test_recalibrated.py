@@ -261,6 +261,9 @@ def test_maps_of_small_groups_cost_little_and_gain_most_of_what_there_is(n):
     assert repaired > (0.2 if n == 10 else 0.3)
 
 
+DAYS = pd.date_range("2020-01-01", periods=13)
+
+
 @pytest.mark.parametrize(
     ("trained", "given", "is_same"),
     [
@@ -268,11 +271,7 @@ def test_maps_of_small_groups_cost_little_and_gain_most_of_what_there_is(n):
         ([1, 2, 3], ["1.0", "2.0", "03"], True),
         (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0], True),
         (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10), True),
-        (
-            pd.date_range("2020-01-01", periods=13),
-            [dt.date(2020, 1, day) for day in range(1, 14)],
-            True,
-        ),
+        (DAYS, [dt.date(2020, 1, day) for day in range(1, 14)], True),
         ([0.1, 0.7], [0.1 + 1e-9, 0.7 - 1e-9], False),  # not within rounding, as both hold 64 bits
         (["01", "02"], [1, 2], False),
         ([2**60, 2**60 + 2**40], np.float32([2**61, 2**62]), False),

@@ -328,10 +328,7 @@ WEIGHT = np.where(np.arange(200) < 50, 2.0, 1.0)
         ({"max_wider": 0.1, "max_price": 1}, "max_wider=0.1 and max_price=1 .*give one of"),
         ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*goal"),
         ({"estimator": law, "y": Outcomes(data(200)[1], weight=WEIGHT)}, "not fitted here"),
-        (
-            {"estimator": lambda X: (X["a"], 1e-300 + 0 * X["a"]), "max_wider": 0.2},
-            "mean width of 0",
-        ),
+        ({"estimator": lambda X: (X["a"], 1e-300 + 0 * X["a"]), "max_wider": 0.2}, "width of 0"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message):
