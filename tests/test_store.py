@@ -29,7 +29,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from evenhand import (
-    BoostedDistributionRegressor,
     InputError,
     MixtureMLPRegressor,
     PAICRegressor,
@@ -41,7 +40,7 @@ from evenhand import (
 from evenhand.forecasters import FORECASTERS
 from evenhand.store import digest
 from evenhand.store.models import sealed
-from forecaster_examples import DISCRETE
+from forecaster_examples import DISCRETE, small_boosted
 
 ROWS = 80
 RANDOM = np.random.default_rng(7)
@@ -62,44 +61,31 @@ small_mixture = partial(
 )
 around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
 
+BY, KERNEL = ["job", "age"], ConstantKernel() * RBF() + WhiteKernel()
+FOREST = RandomForestRegressor(5, random_state=0)
+
 # name -> forecaster and the rows that it is fitted on
 EXAMPLES = {
-    "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
-    "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
-    "BoostedDistributionRegressor": lambda: (
-        BoostedDistributionRegressor(n_estimators=20, min_child_samples=5, cv=2, random_state=0),
-        TABLE,
-    ),
-    "RandomizedRegressor": lambda: (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
-    "RecalibratedRegressor": lambda: (
-        RecalibratedRegressor(small_mixture(), by=["job", "age"], cv=2),
-        TABLE,
-    ),
-    "scaled": lambda: (around(make_pipeline(StandardScaler(), Ridge()), link="gaussian"), NUMBERS),
-    "mixed columns": lambda: (
-        around(make_pipeline(COLUMNS, RandomForestRegressor(5, random_state=0))),
-        TABLE,
-    ),
-    "Gaussian process": lambda: (
-        around(GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel())),
-        NUMBERS,
-    ),
-    "neighbours": lambda: (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
-    "quantiles": lambda: (
-        around(HistGradientBoostingRegressor(loss="quantile", max_iter=3)),
-        NUMBERS,
-    ),
-    "bagging": lambda: (around(BaggingRegressor(BayesianRidge(), 3, random_state=0)), NUMBERS),
-    "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
-    "frozen mixture": lambda: (
-        around(FrozenEstimator(small_mixture().fit(NUMBERS[:40], Y[:40]))),
-        NUMBERS,
-    ),
+    "PAICRegressor": (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
+    "MixtureMLPRegressor": (small_mixture(), TABLE),
+    "BoostedDistributionRegressor": (small_boosted(n_estimators=20, cv=2), TABLE),
+    "RandomizedRegressor": (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
+    "RecalibratedRegressor": (RecalibratedRegressor(small_mixture(), by=BY, cv=2), TABLE),
+    "scaled": (around(make_pipeline(StandardScaler(), Ridge()), link="gaussian"), NUMBERS),
+    "mixed columns": (around(make_pipeline(COLUMNS, FOREST)), TABLE),
+    "Gaussian process": (around(GaussianProcessRegressor(KERNEL)), NUMBERS),
+    "neighbours": (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
+    "quantiles": (around(HistGradientBoostingRegressor(loss="quantile", max_iter=3)), NUMBERS),
+    "bagging": (around(BaggingRegressor(BayesianRidge(), 3, random_state=0)), NUMBERS),
+    "search": (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
+    "frozen mixture": (around(small_mixture()), NUMBERS),
 }
 
 
 def fitted(name):
-    model, rows = EXAMPLES[name]()
+    model, rows = clone(EXAMPLES[name][0]), EXAMPLES[name][1]
+    if name == "frozen mixture":
+        model.estimator = FrozenEstimator(model.estimator.fit(NUMBERS[:40], Y[:40]))
     return model.fit(rows, Y), rows
 
 
