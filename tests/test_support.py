@@ -1,5 +1,7 @@
 """Outcomes with bounds: the map to the line, distributions and forecasters, against peers."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -212,19 +214,13 @@ def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused():
 
 
 MAKERS = {
-    "residuals": lambda **given: RandomizedRegressor(LinearRegression(), random_state=0, **given),
-    "recalibrate": lambda **given: RandomizedRegressor(
-        BayesianRidge(), recalibrate=True, random_state=0, **given
-    ),
+    "residuals": partial(RandomizedRegressor, LinearRegression(), random_state=0),
+    "recalibrate": partial(RandomizedRegressor, BayesianRidge(), recalibrate=True, random_state=0),
     "frozen": lambda **given: RandomizedRegressor(
         FrozenEstimator(LinearRegression().fit(*incomes(300, seed=9))), random_state=0, **given
     ),
-    "function": lambda **given: RandomizedRegressor(
-        lambda X: (2 + X[:, 0], np.full(len(X), 2.0)), **given
-    ),
-    "recalibrated": lambda **given: RecalibratedRegressor(
-        LinearRegression(), random_state=0, **given
-    ),
+    "function": partial(RandomizedRegressor, lambda X: (2 + X[:, 0], np.full(len(X), 2.0))),
+    "recalibrated": partial(RecalibratedRegressor, LinearRegression(), random_state=0),
     "paic": small_paic,
     "mixture": small_mixture,
     "boosted": small_boosted,
