@@ -104,10 +104,11 @@ class Server:
                 env=os.environ | environment(self.setting, self.log),
                 start_new_session=True,
             )
-        self._wait(start)
+        with self.client() as client:
+            self._wait(start, client)
         return self
 
-    def _wait(self, start):
+    def _wait(self, start, client):
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self.process.poll() is None:
             printed = self.output.read_bytes()[start:].decode(errors="replace")
@@ -115,7 +116,7 @@ class Server:
             if found := re.search(r"running on (http://[0-9.:]+)", printed):
                 self.url = found[1]
                 try:
-                    if self.client().get("/health").status_code == httpx.codes.OK:
+                    if client.get(f"{self.url}/health").status_code == httpx.codes.OK:
                         return
                 except httpx.HTTPError:
                     pass

@@ -195,7 +195,7 @@ def test_no_answer_is_lost_when_the_server_is_killed(setting, tmp_path):
     server = Server(setting, str(tmp_path / "log.sqlite"), tmp_path / "out", ("--workers", "2"))
     answers = []
     with running(server):
-        for i in range(repeats(24, least=3)):
+        for i in range(repeats(24, shorter=12)):
             with Load(server, f"kill {i}") as load:
                 load.wait_for(int(rng.integers(1, 100)))
                 server.kill()
