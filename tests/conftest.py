@@ -1,6 +1,7 @@
 """What several test files need."""
 
 import fcntl
+import gc
 import json
 import os
 import shutil
@@ -28,6 +29,12 @@ settings.load_profile("tests")
 def pytest_configure():
     # the processes of pytest-xdist have it, and it sets the width of printed text
     os.environ.pop("COLUMNS", None)
+    gc.disable()  # nearly all that is made until the first test lasts
+
+
+def pytest_collection_finish():
+    gc.freeze()  # and need not be looked at again
+    gc.enable()
 
 
 def pytest_report_header():
