@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from complaints import refused
 from evenhand._validate import outcomes_checked
 from evenhand.forecasters import FORECASTERS, ClassifierForecaster, CountRegressor, HurdleRegressor
-from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
+from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, small_mixture
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 
@@ -64,8 +64,8 @@ def converted(y, convert):
 
 CHECKED = {
     "PAICRegressor": EXAMPLES["PAICRegressor"].make,
-    "MixtureMLPRegressor": EXAMPLES["MixtureMLPRegressor"].make,
-    "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=20, cv=2),
+    "MixtureMLPRegressor": lambda: small_mixture(max_steps=20),
+    "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=10, cv=2),
     "RandomizedRegressor": EXAMPLES["RandomizedRegressor(BayesianRidge, recalibrate)"].make,
     "RecalibratedRegressor": EXAMPLES["RecalibratedRegressor(BayesianRidge)"].make,
     "RecalibratedClassifier": DISCRETE["RecalibratedClassifier(LogisticRegression)"].make,

@@ -127,7 +127,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
 
 @pytest.mark.filterwarnings("ignore::evenhand.selection.NotWorthItWarning")
 def test_a_score_with_a_largest_value_is_forecast_within_its_scale():
-    X, y = counts()
+    X, y = counts(400)
     y = np.minimum(y + 12, 20.0)
     target = {"goal": 0.3, "group_mass": 0.25, "random_state": 0}
     free, bounded = (
