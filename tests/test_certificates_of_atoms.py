@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from complaints import refused
 from discrete_laws import SLACK, CountWorld
 from evenhand._validate import InputError
 from evenhand.calibration import Cells, count_pits, pathwise_errors
@@ -69,12 +70,6 @@ def served_cells(world, n, rng):
     return ends, r, kind, (low, high)
 
 
-def certify_world(world, n, rng):
-    ends, r, kind, _ = served_cells(world, n, rng)
-    pits = Cells(*ends, ties=rng.uniform(size=n), draws=r)
-    return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
-
-
 @lru_cache
 def count_truths(name):
     world = WORLDS[name]
@@ -98,7 +93,9 @@ def test_bounds_for_counts_have_their_confidence(name):
     n_sets = repeats(1000, shorter=50)
     failures = dict.fromkeys(("every group", "least bound", "coverage", "overall", "named"), 0)
     for _ in range(n_sets):
-        proof = certify_world(world, 300, rng)
+        ends, r, kind, _ = served_cells(world, 300, rng)
+        pits = Cells(*ends, ties=rng.uniform(size=300), draws=r)
+        proof = certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
         bounds = np.array([proof.group_error(mass) for mass in MASSES])
         low, high = np.array([proof.coverage(LEVEL, mass) for mass in MASSES]).T
         failures["every group"] += bool((bounds < truth["worst"] - SLACK).any())
@@ -229,11 +226,11 @@ def test_people_at_the_atom_alone_certify_nothing():
 def test_counts_that_do_not_fit_each_other_are_refused():
     whole, _, positive, _ = hurdle_rows(200, 0.3, Entropic(0.12), np.random.default_rng(14))
     counts, events = count_pits(whole, random_state=0), count_events(np.full(200, 0.7), positive)
-    refused = [
+    cases = [
         ("events must contain 200 people", {"events": count_events([0.5], [1])}),
         (f"off_atom must contain {positive.sum()} people", {"off_atom": counts, "events": events}),
         ("off_atom is given without events", {"off_atom": counts}),
         ("link must be None for counts of outcomes", {"kind": "count", "link": Entropic(0.1)}),
     ]
-    for message, other in refused:
+    for message, other in cases:
         refused(message, certify_counts, counts, is_randomized=True, **other)

@@ -123,17 +123,13 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind):
     assert right >= least_found(n_sets, 200, 0.8)
 
 
-def cut_table(X):
-    encoder = TableEncoder()
-    return learned_group.CutTable.of(encoder.fit_transform(X), encoder)
-
-
 def test_held_out_predictions_do_not_depend_on_the_held_out_row():
     random = np.random.default_rng(4)
     matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
     changed = pit.copy()
     changed[7] = 1 - changed[7]
-    codes = cut_table(matrix).codes
+    encoder = TableEncoder()
+    codes = learned_group.CutTable.of(encoder.fit_transform(matrix), encoder).codes
     one, two = (learned_group.learn_fits(codes, waves(some)) for some in (pit, changed))
     for before, after in zip(one[:-1], two[:-1], strict=True):  # all but the ridge: its penalty
         np.testing.assert_allclose(before.unseen[7], after.unseen[7], atol=1e-12)

@@ -25,14 +25,10 @@ def _random_cells(shape, seed):
     return low, np.minimum(low + width, 1.0)
 
 
-def _midpoints(count):
-    return (np.arange(count) + 0.5) / count
-
-
 def test_values_of_cells_are_means_over_positions_in_the_cell():
     low, high = _random_cells((30, 3), 1)
     pits = Cells(low, high, ties=np.full(30, 0.5))
-    many = [Cells(low + v * (high - low)) for v in _midpoints(2000)]
+    many = [Cells(low + v * (high - low)) for v in (np.arange(2000) + 0.5) / 2000]
     for values in (waves, pattern_basis):
         expected = np.mean([values(some) for some in many], axis=0)
         # piecewise linear functions with kinks: the midpoint rule is exact up to 1/2000^2

@@ -32,12 +32,6 @@ def days(*numbers):
     return [text(start + np.timedelta64(round(one * 86_400e6), "us")) for one in numbers]
 
 
-def times_of(readings):
-    with clock() as set_time:
-        set_time(datetime(2026, 4, 1, tzinfo=UTC))
-        return EntryTimes.of(readings)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_few_wrong_readings_move_no_other(seed):
     random = np.random.default_rng(seed)
@@ -49,7 +43,9 @@ def test_few_wrong_readings_move_no_other(seed):
         wrong[start : start + random.integers(1, 11)] = True
         read[start : start + 11] += random.choice([-20_000.0, 365.0])
     read = np.where(wrong, read, true)
-    times = times_of(days(*read))
+    with clock() as set_time:
+        set_time(datetime(2026, 4, 1, tzinfo=UTC))
+        times = EntryTimes.of(days(*read))
     expected = np.array([one[:-1] for one in days(*true)], dtype="datetime64[us]")
     np.testing.assert_array_equal(times.earliest[~wrong], expected[~wrong])
     np.testing.assert_array_equal(times.latest[~wrong], expected[~wrong])
