@@ -100,28 +100,29 @@ def _labelled(column: str, own: Sequence[tuple[str, Mask]]) -> tuple[list[str], 
     return [*(name for name, _ in own), rest], code
 
 
+Cell = tuple[list[int], int]
+"""Combinations of a cell, and the number of its rows."""
+
+
 def _merged(combos: Ints, counts: Ints) -> list[list[int]]:
     """Merge neighbours with too few rows, along the last column first."""
-    cells = [[i] for i in range(len(combos))]
-
-    def size(cell: list[int]) -> int:
-        return int(counts[cell].sum())
-
+    codes = [tuple(combo) for combo in combos.tolist()]
+    cells: list[Cell] = [([i], n) for i, n in enumerate(counts.tolist())]
     for depth in reversed(range(combos.shape[1])):
-        blocks = groupby(cells, key=lambda cell: tuple(combos[cell[0], :depth]))
-        cells = [cell for _, block in blocks for cell in _joined(block, size)]
-    return cells
+        blocks = groupby(cells, key=lambda cell: codes[cell[0][0]][:depth])
+        cells = [cell for _, block in blocks for cell in _joined(block)]
+    return [own for own, _ in cells]
 
 
-def _joined(block: Iterable[list[int]], size: Any) -> list[list[int]]:
-    found: list[list[int]] = []
-    for cell in block:
-        if found and size(found[-1]) < LEAST_ROWS:
-            found[-1] = found[-1] + cell
+def _joined(block: Iterable[Cell]) -> list[Cell]:
+    found: list[Cell] = []
+    for own, n in block:
+        if found and found[-1][1] < LEAST_ROWS:
+            found[-1] = found[-1][0] + own, found[-1][1] + n
         else:
-            found.append(cell)
-    if len(found) > 1 and size(found[-1]) < LEAST_ROWS:
-        found[-2:] = [found[-2] + found[-1]]
+            found.append((own, n))
+    if len(found) > 1 and found[-1][1] < LEAST_ROWS:
+        found[-2:] = [(found[-2][0] + found[-1][0], found[-2][1] + found[-1][1])]
     return found
 
 
