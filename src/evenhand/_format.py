@@ -19,6 +19,9 @@ from typing import Any, Literal, TypeGuard
 LEAST_FLOOR = 0.01
 """Least lower bound of a coverage that texts give; a smaller one is uninformative."""
 
+PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+"""Names of the parts that 2 to 10 groups divide people into."""
+
 Toward = Literal["nearest", "down", "up"]
 """Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import search
-from evenhand._format import plain_number
+from evenhand._format import PARTS, plain_number
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.forecasts import RowCells
@@ -137,9 +137,6 @@ class Summed:
 
 
 # --- groups by the forecast's own level and spread
-
-PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-"""Names of the parts that 2 to 10 groups divide people into."""
 
 
 def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:

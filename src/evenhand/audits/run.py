@@ -272,10 +272,8 @@ def _note_searched(held: HeldOut, tested: TestedGroups, *, n_found: int) -> None
     unscanned, unlearned = (
         {name for one in notes_of(held.notes, kind) for name in one.subject} for kind in kinds
     )
-    names = map(str, held.searched.columns)
-    held.add_note(
-        NoteKind.FEATURES, tuple(name for name in names if name not in unscanned & unlearned)
-    )
+    left_out, names = unscanned & unlearned, map(str, held.searched.columns)
+    held.add_note(NoteKind.FEATURES, tuple(name for name in names if name not in left_out))
 
 
 def _positive_groups(

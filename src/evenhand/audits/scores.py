@@ -84,11 +84,13 @@ def scores_of(
     if rows.times is None and rows.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE):
         kinds["whole coverage"] = covered_whole
     for name, share in kinds.items():
+        is_listed = name == "coverage" and (rows.is_censored or are_counted)
         for level in COVERED:
-            band = weighted_share_band(share(cells, level), cells.weights)
-            if name == "coverage" and (rows.is_censored or are_counted):
-                band = everyone.interval(coverage_name(level))
-            found[Measure(name, level)] = band
+            found[Measure(name, level)] = (
+                everyone.interval(coverage_name(level))
+                if is_listed
+                else weighted_share_band(share(cells, level), cells.weights)
+            )
     if rows.is_censored:
         found[Measure("Kaplan-Meier error")] = everyone.size
     found[Measure("error")] = everyone.interval("error")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from evenhand._escape import short
 from evenhand._format import (
     LEAST_FLOOR,
+    PARTS,
     UNKNOWN,
     at_least,
     at_most,
@@ -76,9 +77,6 @@ AGE = {">": "over {}", ">=": "{} or older", "<": "under {}", "<=": "{} or younge
 NUMBER = {">": "over {}", ">=": "{} or more", "<": "under {}", "<=": "{} or less"}
 NAME = 90
 """Most characters of a name in a sentence."""
-
-PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-"""Names of the parts that 2 to 10 groups divide people into."""
 
 
 def name_of(one: Finding, rows: AuditRows) -> str:

@@ -83,12 +83,13 @@ def waves(pit: Floats | Cells) -> Floats:
     """
     pits = as_cells(pit)
     middle = (pits.low + pits.high) / 2
+    width = None if pits.are_points else pits.high - pits.low
     means = np.empty((pits.n_samples, WAVES))
     for k in range(1, WAVES + 1):
         wave = np.cos(k * np.pi * middle)
-        if not pits.are_points:
+        if width is not None:
             # the mean over a cell of width w is the wave at its middle times sinc(k w / 2)
-            wave *= np.sinc(k * (pits.high - pits.low) / 2)
+            wave *= np.sinc(k * width / 2)
         means[:, k - 1] = wave.mean(axis=-1)
     return np.asarray(np.sqrt(2) * means)
 
