@@ -13,16 +13,22 @@ then the shortest first. The exit code is the number of faults that no test dete
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src", "evenhand")
@@ -1412,13 +1418,42 @@ def copy(place: Path) -> None:
         shutil.copy(ROOT / name, place)
 
 
+# --- as a plugin of pytest in the copy: the tests of each file in the order of their durations
+
+KNOWN = Path("durations.json").absolute()
+"""Durations of tests, which the first run writes."""
+
+measured = Counter[str]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort tests within their files."""
+    known = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    files = {path: i for i, path in enumerate(dict.fromkeys(item.path for item in items))}
+    items.sort(key=lambda item: (files[item.path], known.get(item.nodeid, 0.0)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add the duration of a phase of a test."""
+    measured[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish() -> None:
+    """Write the durations of the first run."""
+    if not KNOWN.exists():
+        KNOWN.write_text(json.dumps(measured))
+
+
+# --- the faults, one after the other
+
+
 def first_failure(tests: Iterable[str], place: Path) -> str:
     """Return the name of the first test that fails, or an empty text."""
     paths = os.pathsep.join([str(place / "src"), str(place / "tools")])
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     for name in ("EVENHAND_STATISTICS", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
-    options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "shortest_first"]
+    options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "plant_faults"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(f"tests/{name}" for name in tests)],
         check=False,
