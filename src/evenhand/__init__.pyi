@@ -1,0 +1,52 @@
+"""Names of the package; `__init__.py` reads them here, and so do type checkers."""
+
+from . import calibration as calibration
+from . import certificates as certificates
+from . import datasets as datasets
+from . import decisions as decisions
+from . import distributions as distributions
+from . import draws as draws
+from . import figures as figures
+from . import forecasters as forecasters
+from . import links as links
+from . import losses as losses
+from . import monitoring as monitoring
+from . import outcomes as outcomes
+from . import scale as scale
+from . import scoring as scoring
+from . import search as search
+from . import selection as selection
+from . import service as service
+from ._validate import DiscreteOutcomeWarning as DiscreteOutcomeWarning
+from ._validate import InputError as InputError
+from ._validate import MissingExtraError as MissingExtraError
+from .audits import Audit as Audit
+from .audits import Search as Search
+from .audits import audit as audit
+from .audits import audit_pit as audit_pit
+from .audits import certify as certify
+from .audits import compare as compare
+from .certificates import Certificate as Certificate
+from .certificates import certify_pit as certify_pit
+from .forecast import Forecast as Forecast
+from .forecast_columns import ForecastColumns as ForecastColumns
+from .forecasters import BoostedDistributionRegressor as BoostedDistributionRegressor
+from .forecasters import ClassifierForecaster as ClassifierForecaster
+from .forecasters import CountRegressor as CountRegressor
+from .forecasters import HurdleRegressor as HurdleRegressor
+from .forecasters import MixtureMLPRegressor as MixtureMLPRegressor
+from .forecasters import PAICRegressor as PAICRegressor
+from .forecasters import RandomizedRegressor as RandomizedRegressor
+from .forecasters import RecalibratedClassifier as RecalibratedClassifier
+from .forecasters import RecalibratedRegressor as RecalibratedRegressor
+from .monitoring import Watch as Watch
+from .outcomes import Outcomes as Outcomes
+from .selection import Selection as Selection
+from .selection import plan as plan
+from .selection import randomize as randomize
+from .service import Service as Service
+from .store import load as load
+from .store import save as save
+from .tables import UnseenValuesWarning as UnseenValuesWarning
+
+__version__: str
