@@ -47,7 +47,7 @@ SLOWEST = (
     *("test_cli.py", "test_cli_process.py", "test_scale_cluster.py", "test_log_postgresql.py"),
     *("test_log_sqlite.py", "test_docs.py", "test_report_browser.py", "test_audits.py"),
     *("test_demo.py", "test_service.py", "test_recipe.py", "test_recipe_cox.py"),
-    *("test_explore.py", "test_model_hashes.py", "test_watch_command.py", "test_readme.py"),
+    *("test_explore.py", "test_watch_command.py", "test_readme.py"),
     *("test_cli_outcomes.py", "test_verdict_agreement.py", "test_boosted.py", "test_scale.py"),
     *("test_any_link.py", "test_check_estimator.py", "test_scale_command.py"),
     *("test_randomize_command.py", "test_certificates.py"),

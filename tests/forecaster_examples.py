@@ -28,7 +28,6 @@ from evenhand.forecasters import (
     RecalibratedClassifier,
     RecalibratedRegressor,
 )
-from evenhand.links import Laplace
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +75,6 @@ EXAMPLES = {
             partial(RandomizedRegressor, **SEEDED, **params), is_randomized=True
         )
         for name, params in {
-            "None": {"link": Laplace(0.4)},
             "Ridge": {"estimator": Ridge()},
             "QuantileRegressor": {"estimator": QuantileRegressor(alpha=0.0), "alpha": 0.2},
             "BayesianRidge, recalibrate": {"estimator": BayesianRidge(), "recalibrate": True},
@@ -148,12 +146,6 @@ DISCRETE = {
     ),
 }
 """Forecasters of outcomes with atoms, by name, which begins with the class' name."""
-
-
-def use_small_default(monkeypatch):
-    """Let `RandomizedRegressor(None)` make a small network: the real default takes seconds."""
-    smaller = functools.partial(small_mixture, 1, 2)
-    monkeypatch.setattr("evenhand.forecasters.around.MixtureMLPRegressor", smaller)
 
 
 @functools.cache

@@ -5,9 +5,12 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 import warnings
 import zipfile
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from operator import methodcaller
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import skops.io
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -38,7 +42,7 @@ from evenhand import (
     save,
 )
 from evenhand.forecasters import FORECASTERS
-from evenhand.store import digest
+from evenhand.store import digest, load_with_hash, pack
 from evenhand.store.models import sealed
 from forecaster_examples import DISCRETE, small_boosted
 
@@ -63,6 +67,9 @@ around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
 
 BY, KERNEL = ["job", "age"], ConstantKernel() * RBF() + WhiteKernel()
 FOREST = RandomForestRegressor(5, random_state=0)
+TEXTS = TABLE.assign(text=np.where(NUMBERS[:, 0] > 0, "the one of those", "a word below"))
+# a set, whose order depends on the process
+COUNTS = CountVectorizer(vocabulary={"a", "add", "all", "of", "one", "the", "to", "word"})
 
 # name -> forecaster and the rows that it is fitted on
 EXAMPLES = {
@@ -73,6 +80,7 @@ EXAMPLES = {
     "RecalibratedRegressor": (RecalibratedRegressor(small_mixture(), by=BY, cv=2), TABLE),
     "scaled": (around(make_pipeline(StandardScaler(), Ridge()), link="gaussian"), NUMBERS),
     "mixed columns": (around(make_pipeline(COLUMNS, FOREST)), TABLE),
+    "words": (around(make_pipeline(make_column_transformer((COUNTS, "text")), FOREST)), TEXTS),
     "Gaussian process": (around(GaussianProcessRegressor(KERNEL)), NUMBERS),
     "neighbours": (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
     "quantiles": (around(HistGradientBoostingRegressor(loss="quantile", max_iter=3)), NUMBERS),
@@ -90,19 +98,28 @@ def fitted(name):
 
 
 @pytest.fixture(scope="module")
-def ridge():
-    """Return a model with files of both kinds beside its manifest."""
-    return fitted("scaled")[0]
+def stored(tmp_path_factory):
+    """Return a function that fits an example and saves it, once: the model, its rows, a folder."""
+
+    @cache
+    def once(name):
+        model, rows = fitted(name)
+        folder = tmp_path_factory.mktemp("stored")
+        with warnings.catch_warnings(action="error", category=UserWarning):
+            save(model, folder)
+        return model, rows, folder
+
+    return once
 
 
 @pytest.fixture
-def folder(ridge, tmp_path):
-    save(ridge, tmp_path / "model")
-    return tmp_path / "model"
+def folder(stored, tmp_path):
+    """Return a folder with files of both kinds beside its manifest."""
+    return Path(shutil.copytree(stored("scaled")[2], tmp_path / "model"))
 
 
-def refused(place, *words, error=InputError):
-    with pytest.raises(error) as caught:
+def refused(place, *words):
+    with pytest.raises(InputError) as caught:
         load(place)
     message = str(caught.value)
     assert "\n" not in message
@@ -137,11 +154,9 @@ def test_every_forecaster_has_an_example():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
-    model, rows = fitted(name)
-    with warnings.catch_warnings(action="error", category=UserWarning):
-        save(model, tmp_path / "first")
-    again = load(tmp_path / "first")
+def test_a_loaded_forecaster_is_the_one_that_was_saved(name, stored):
+    model, rows, folder = stored(name)
+    again, sha256 = load_with_hash(folder)
     assert type(again) is type(model)
     for r in (0.3, np.linspace(0.01, 0.99, ROWS), np.array([[1e-6, 0.5, 1 - 1e-6]])):
         ours, theirs = model.forecast(rows, r), again.forecast(rows, r)
@@ -158,9 +173,7 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
     assert again.n_features_in_ == model.n_features_in_
     names = getattr(model, "feature_names_in_", [])
     assert list(getattr(again, "feature_names_in_", [])) == list(names)
-    save(again, tmp_path / "second")
-    first, second = manifest_of(tmp_path / "first"), manifest_of(tmp_path / "second")
-    assert first["model"] == second["model"]
+    assert pack(again).sha256 == pack(model).sha256 == sha256
     if len(names):
         with pytest.raises(ValueError, match="feature names should match"):
             again.forecast(rows[names[:2]])
@@ -168,13 +181,30 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
     assert np.isfinite(clone(again).fit(rows, Y).predict(rows)).all()
 
 
+PRINT_HASHES = """
+import sys
+from evenhand import load
+from evenhand.store import pack
+print(*(pack(load(folder)).sha256 for folder in sys.argv[1:]))
+"""
+
+
+def test_a_model_has_the_same_hash_in_every_process_and_no_other_model_has_it(stored):
+    folders = [str(stored(name)[2]) for name in EXAMPLES]
+    command = [sys.executable, "-c", PRINT_HASHES, *folders]
+    printed = subprocess.check_output(command, text=True, env=os.environ | {"PYTHONHASHSEED": "1"})
+    hashes = [load_with_hash(folder)[1] for folder in folders]
+    assert printed.split() == hashes
+    assert len(set(hashes)) == len(EXAMPLES)
+
+
 @pytest.mark.parametrize("name", ["RandomizedRegressor", "mixed columns", "Gaussian process"])
-def test_no_file_holds_a_pickle(name, tmp_path):
-    save(fitted(name)[0], tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    expected = {"model.json", *(file["file"] for file in manifest_of(tmp_path)["files"].values())}
+def test_no_file_holds_a_pickle(name, stored):
+    folder = stored(name)[2]
+    names = {path.name for path in folder.iterdir()}
+    expected = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
     assert names == expected
-    for path in tmp_path.iterdir():
+    for path in folder.iterdir():
         content = path.read_bytes()
         # files of arrays begin with the length of their header
         assert not content.startswith(b"\x80") or path.suffix == ".safetensors"
@@ -186,7 +216,7 @@ def test_no_file_holds_a_pickle(name, tmp_path):
                     np.load(io.BytesIO(parts.read(entry)), allow_pickle=False)
 
 
-def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder):
+def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder, stored):
     others = {
         *("notes.txt", "weights.safetensors", "other-model.skops", ".draft-thesis.tex"),
         ".evenhand-notes.draft",
@@ -194,7 +224,7 @@ def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder):
     for name in others:
         (folder / name).write_text("mine")
     (folder / ".model.json.01234567.part").write_text("")
-    save(fitted("neighbours")[0], folder)
+    save(stored("neighbours")[0], folder)
     ours = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
     assert {path.name for path in folder.iterdir()} == ours | others
 
@@ -317,21 +347,18 @@ def test_a_changed_truncated_longer_or_missing_file_is_refused(folder):
     load(folder)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_manifest_that_describes_no_model_is_refused(folder):
+    for text in (
         *("not JSON", "null", "[" * 100_000, '{"format": 0}', '{"format": 1}'),
         *('{"format": 1, "sha256": 5, "model": {}, "files": {}}', "\udcff"),
-    ],
-)
-def test_a_manifest_that_describes_no_model_is_refused(text, folder):
-    (folder / "model.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    refused(folder, "model.json", "damaged")
+    ):
+        (folder / "model.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+        refused(folder, "model.json", "damaged")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_manifest_with_missing_or_odd_entries_is_refused(folder):
+    whole = manifest_of(folder)
+    for change in (
         lambda manifest: manifest.pop("model"),
         lambda manifest: manifest.pop("files"),
         lambda manifest: manifest["model"].pop("params"),
@@ -339,13 +366,11 @@ def test_a_manifest_that_describes_no_model_is_refused(text, folder):
         lambda manifest: manifest["model"].update(arrays="elsewhere"),
         lambda manifest: manifest["model"].update(parts={}),
         lambda manifest: manifest["model"]["params"]["learned"]["_base"].update(kind="no"),
-    ],
-)
-def test_a_manifest_with_missing_or_odd_entries_is_refused(change, folder):
-    manifest = manifest_of(folder)
-    change(manifest)
-    rewrite(folder, manifest)
-    refused(folder)
+    ):
+        manifest = deepcopy(whole)
+        change(manifest)
+        rewrite(folder, manifest)
+        refused(folder)
 
 
 def test_weights_of_another_shape_are_refused(tmp_path):
