@@ -301,13 +301,13 @@ FAULTS = (
         "the integral of the mean PIT reflected without its linear part",
         "values - 0.5 + low, low)",
         "0.5 - low, low)",
-        ("test_mean_pit.py",),
+        LINKS,
     ),
     Fault(
         "panels of the mean PIT that are not refined at the median",
         "3.0 ** np.arange(-6, 0)",
         "3.0 ** np.arange(-1, 0)",
-        ("test_mean_pit.py",),
+        LINKS,
     ),
     Fault(
         "a group error of laplace below that of everybody",
