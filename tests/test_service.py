@@ -2,16 +2,12 @@
 
 import json
 import math
-import subprocess
-import sys
 import threading
-import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from datetime import date
-from threading import Event
+from multiprocessing import get_context
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,24 +106,6 @@ def test_parallel_requests_have_one_entry_and_one_answer(service):
         others = list(pool.map(lambda i: service.forecast(i, ROW), range(64)))
     assert len({one.id for one in others}) == 64
     assert verify(service.log).n_entries == 1 + 64
-
-
-def test_requests_that_are_computed_together_keep_their_draws(service, model, monkeypatch):
-    gate, plain, sizes = Event(), type(model).forecast_and_predict, []
-
-    def slow(self, X, r=None):
-        gate.wait(60)
-        sizes.append(len(X))
-        return plain(self, X, r)
-
-    monkeypatch.setattr(type(model), "forecast_and_predict", slow)
-    with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(service.forecast, i, ROW) for i in range(8)]
-        while len(service._computing._waiting) < 7:
-            time.sleep(0.001)
-        gate.set()
-    assert sizes == [1, 7]
-    np.testing.assert_array_equal([one.result().r for one in asked], DRAWS(range(8)))
 
 
 def test_the_answer_is_the_same_after_a_restart(model, tmp_path):
@@ -301,8 +279,8 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(model, tmp_
     refused(r"'2026-11' was opened with another model .*new context", Service, other, DRAWS, log)
     foreign = KeyedDraws(b"another key of these tests", "2026-11")
     refused(r"another key \([0-9a-f-]{19}, now [0-9a-f-]{19}\)", Service, model, foreign, log)
-    with pytest.raises(InputError, match=r"another way of naming people \(hash, now id\)"):
-        Service(model, DRAWS, log, person="id")
+    naming = r"another way of naming people \(hash, now id\)"
+    refused(naming, Service, model, DRAWS, log, person="id")
     Service(other, KeyedDraws(KEY, "2026-12"), log)
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
@@ -326,9 +304,8 @@ def test_contexts_that_look_alike_are_one_context_or_refused(model, tmp_path):
     )
     assert (again.id, again.is_repeated, first.context) == (first.id, True, "Zo\u00eb")
     for name in (" a", "a\n", "a\u200b", "a\u3164", "\u202ea"):
-        with pytest.raises(InputError, match="name of a context must have no hidden") as caught:
-            Service(model, KeyedDraws(KEY, name), log)
-        assert str(caught.value).isascii()
+        hidden = "name of a context must have no hidden"
+        assert refused(hidden, Service, model, KeyedDraws(KEY, name), log).isascii()
 
 
 def test_other_options_of_a_context_are_logged_once(model, tmp_path):
@@ -341,11 +318,11 @@ def test_other_options_of_a_context_are_logged_once(model, tmp_path):
     assert forecasts(service)[0].values["opened"] == 2
 
 
-@pytest.mark.parametrize("id", ["", "ada\u200b", 1.0, "17.0", "\ud800"])
-def test_ids_follow_the_rules_of_draws(model, tmp_path, id):
+def test_ids_follow_the_rules_of_draws(model, tmp_path):
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
-    refused(r"^person must", service.forecast, id, ROW)
-    refused(r"^people\[1\] must", service.forecast_many, ["ada", id], table(2))
+    for id in ("", "ada\u200b", 1.0, "17.0", "\ud800"):
+        refused(r"^person must", service.forecast, id, ROW)
+        refused(r"^people\[1\] must", service.forecast_many, ["ada", id], table(2))
     assert forecasts(service) == []
 
 
@@ -388,9 +365,8 @@ def test_a_refused_id_is_in_no_message_and_no_cause(service):
     assert "lovelace" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_a_bad_row_is_an_error_that_names_the_column(service):
+    for changes, message in (
         ({"age": "old"}, r"column 'age', row 1 must be a number, got 'old'"),
         ({"age": [1]}, r"column 'age', row 1 must be a single value, got a list"),
         ({"age": math.inf}, r"column 'age', row 1 must lie between -1e\+150 and .*, got inf"),
@@ -400,10 +376,8 @@ def test_a_refused_id_is_in_no_message_and_no_cause(service):
         ({"age": None}, r"refuses the row \(.*\); columns without a value: 'age'"),
         ({"sex": "f"}, r"the row has an unknown column 'sex'; the model has only age, income"),
         ({"agee": 1}, r"the row has an unknown column 'agee'; did you mean 'age'\?"),
-    ],
-)
-def test_a_bad_row_is_an_error_that_names_the_column(service, changes, message):
-    refused(message, service.forecast, 1, ROW | changes)
+    ):
+        refused(message, service.forecast, 1, ROW | changes)
     assert forecasts(service) == []
 
 
@@ -411,8 +385,8 @@ def test_a_row_of_another_form_is_refused(service):
     for row in (None, [1, 2, 3], "age", 3, {1, 2}):
         refused("row must be a mapping from column names to values", service.forecast, 1, row)
     refused("row must have one row, got 2 rows", service.forecast, 1, table(2))
-    with pytest.raises(InputError, match=r"the row has no column 'age'; did you mean 'Age'\?"):
-        service.forecast(1, {"Age": 1, "income": 1, "debt": 1})
+    message = r"the row has no column 'age'; did you mean 'Age'\?"
+    refused(message, service.forecast, 1, {"Age": 1, "income": 1, "debt": 1})
     refused(r"have one id per row \(2\), got 1 ids", service.forecast_many, [1], table(2))
 
 
@@ -420,8 +394,8 @@ def test_an_error_in_one_row_loses_nothing_that_was_logged(service, model, monke
     monkeypatch.setattr("evenhand.service.service.BLOCK", 4)
     X = table(10).astype(object)
     X.iloc[6, 1] = "much"
-    with pytest.raises(InputError, match=r"column 'income', row 7 must be a number, got 'much'"):
-        service.forecast_many(range(10), X)
+    message = "column 'income', row 7 must be a number, got 'much'"
+    refused(message, service.forecast_many, range(10), X)
     assert forecasts(service) == []
     # a row that only the model refuses
     X.iloc[6, 1] = None
@@ -456,16 +430,14 @@ def test_actions_are_those_of_the_served_forecast(model, tmp_path):
         assert action is bool(forecast.cdf(0.0)[row] < 0.5)
 
 
-@pytest.mark.parametrize(
-    ("decide", "message"),
-    [
-        (lambda forecast: ["yes", "no"], r"one action per row \(1\), got 2 actions"),
-        (lambda forecast: [math.nan], "must be finite JSON values"),
-    ],
-)
-def test_a_rule_for_actions_that_is_wrong_logs_nothing(model, tmp_path, decide, message):
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), decide=decide)
-    refused(message, service.forecast, 1, ROW)
+def test_a_rule_for_actions_that_is_wrong_logs_nothing(model, tmp_path):
+    log = open_log(tmp_path / "a.sqlite")
+    for actions, message in (
+        (["yes", "no"], r"one action per row \(1\), got 2 actions"),
+        ([math.nan], "must be finite JSON values"),
+    ):
+        service = Service(model, DRAWS, log, decide=lambda forecast, actions=actions: actions)
+        refused(message, service.forecast, 1, ROW)
     assert forecasts(service) == []
 
 
@@ -484,36 +456,14 @@ def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype, value):
 
 N_PEOPLE = 40
 
-SERVING = """
-import json, sys
-from multiprocessing import get_context
-from pathlib import Path
-import numpy as np
-import pandas as pd
-from evenhand import Service
-from evenhand.draws import KeyedDraws
-from evenhand.service import open_log
-folder, log, key = sys.argv[1:]
-X = pd.read_csv(Path(folder).parent / "rows.csv")
 
-def serve(seed, begin):
-    begin.wait()
+def serve(seed, begin, log, folder):
+    begin.wait(60)
     # a context that all processes open at once
-    service = Service(folder, KeyedDraws(key.encode(), "2026-11"), open_log(log))
-    order = np.random.default_rng(seed).permutation(len(X))
+    service, X = Service(folder / "model", DRAWS, open_log(log)), table(N_PEOPLE, 3)
+    order = np.random.default_rng(seed).permutation(N_PEOPLE)
     served = {int(i): service.forecast(int(i), X.iloc[i]).to_dict() for i in order}
-    Path(folder).with_name(f"{seed}.json").write_text(json.dumps(served))
-
-# forks, as the imports take seconds
-forks = get_context("fork")
-begin = forks.Barrier(3)
-workers = [forks.Process(target=serve, args=(seed, begin)) for seed in range(3)]
-for worker in workers:
-    worker.start()
-for worker in workers:
-    worker.join(100)
-sys.exit(max(abs(worker.exitcode) for worker in workers))
-"""
+    (folder / f"{seed}.json").write_text(json.dumps(served))
 
 
 def without_flag(answers):
@@ -526,9 +476,14 @@ def test_processes_on_one_log_give_one_answer_per_person(kind, model, request, t
     if kind == "postgresql":
         where = str(request.getfixturevalue("postgresql").new_database())
     save(model, tmp_path / "model")
-    table(N_PEOPLE, 3).to_csv(tmp_path / "rows.csv", index=False)
-    arguments = [str(tmp_path / "model"), where, KEY.decode()]
-    subprocess.run([sys.executable, "-c", SERVING, *arguments], check=True, timeout=200)
+    forks = get_context("fork")
+    begin = forks.Barrier(3)
+    workers = [forks.Process(target=serve, args=(i, begin, where, tmp_path)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+        assert worker.exitcode == 0
     found = [json.loads((tmp_path / f"{seed}.json").read_text()) for seed in range(3)]
     log = open_log(where)
     entries = list(log.entries(kind="forecast"))
@@ -560,32 +515,34 @@ class Refusing:
         self.n_rows.append(len(X))
         self.has_started.set()
         self.may_end.wait(60)
-        if (X["a"] > 9).any():
-            raise ValueError("a is too large")
+        if (X["age"] > 9).any():
+            raise ValueError("age is too large")
         return self._model.forecast_and_predict(X, r)
 
 
-def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.normal(size=100)})
-    fitted = RandomizedRegressor(BayesianRidge()).fit(X, X["a"] + rng.normal(size=100))
-    with closing(Service(fitted, DRAWS, open_log(tmp_path / "a.db"))) as service:
-        slow = Refusing(fitted)
-        forecasting = service._forecasting
-        service._forecasting = replace(forecasting, model=slow)
-        with ThreadPoolExecutor(9) as pool:
-            first = pool.submit(service.forecast, "first", {"a": 0.0})
-            assert slow.has_started.wait(60)
-            calls = [pool.submit(service.forecast, i, {"a": i / 10}) for i in range(7)]
-            wrong = pool.submit(service.forecast, "wrong", {"a": 10.0})
-            wait_for(lambda: len(service._computing._waiting) == 8)
-            slow.may_end.set()
-            found = [call.result(60) for call in calls]
-            refused("a is too large", wrong.result, 60)
-        # all that wait in one call, and, as one row was refused, each by itself
-        assert slow.n_rows == [1, 8] + 8 * [1]
-        service._forecasting = forecasting
-        assert first.result().quantiles == service.forecast("first", {"a": 0.0}).quantiles
-        expected = [service.forecast(i, {"a": i / 10}).number for i in range(7)]
-        assert [one.number for one in found] == expected
-        assert len(list(service.log.entries(kind="forecast"))) == 8
+@pytest.mark.parametrize("is_one_refused", [False, True])
+def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(
+    is_one_refused, model, service
+):
+    def ask(person, age):
+        return service.forecast(person, ROW | {"age": age})
+
+    slow, forecasting = Refusing(model), service._forecasting
+    service._forecasting = replace(forecasting, model=slow)
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(ask, "first", 0.0)
+        assert slow.has_started.wait(60)
+        people = [(i, i / 10) for i in range(7)] + [("wrong", 10.0)] * is_one_refused
+        calls = [pool.submit(ask, *one) for one in people]
+        wait_for(lambda: len(service._computing._waiting) == len(calls))
+        slow.may_end.set()
+        found = [call.result(60) for call in calls[:7]]
+        if is_one_refused:
+            refused("age is too large", calls[7].result, 60)
+    # all that wait in one call, and, if one row was refused, each by itself
+    assert slow.n_rows == ([1, 8] + 8 * [1] if is_one_refused else [1, 7])
+    np.testing.assert_array_equal([one.r for one in found], DRAWS(range(7)))
+    service._forecasting = forecasting
+    assert first.result().quantiles == ask("first", 0.0).quantiles
+    assert [one.number for one in found] == [ask(i, i / 10).number for i in range(7)]
+    assert len(forecasts(service)) == 8
