@@ -109,6 +109,7 @@ def filled(log, n_entries):
 
 
 def tampered(path, *statements):
+    """Run statements in a file of SQLite that no trigger refuses, and return its path."""
     connection = sqlite3.connect(path)
     for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
         connection.execute(f"DROP TRIGGER {name}")
@@ -116,6 +117,7 @@ def tampered(path, *statements):
         connection.execute(statement)
     connection.commit()
     connection.close()
+    return path
 
 
 def n_waiting(log):
