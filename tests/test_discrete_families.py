@@ -23,7 +23,7 @@ from evenhand.distributions import (
     as_hurdle,
     empirical,
 )
-from evenhand.links import LINKS, make_link
+from evenhand.links import LINKS
 
 LEVELS = (1e-12, 1e-5, 0.01, 0.3, 0.5, 0.77, 0.9, 0.999999)
 
@@ -183,45 +183,3 @@ def test_truncation_leaves_out_an_atom_at_a_bound():
     y = np.array([0.2, 1.0, 4.0])
     np.testing.assert_allclose(conditional.cdf(y), part.cdf(y), rtol=1e-12)
     np.testing.assert_allclose(conditional.ppf(0.3), part.ppf(0.3), rtol=1e-9)
-
-
-MEANS = np.array([0.02, 1.5, 8.0, 40.0])
-Y = np.array([0.0, 4.0, 2.5, 31.0])
-VALUES = np.arange(3000.0)
-
-
-def bases():
-    counts = NegativeBinomial(MEANS, [0.1, 2.0, 0.5, 0.05])
-    scores = [[0.2, 0.5, 0.3], [0.0, 0.0, 1.0], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]]
-    return {
-        "poisson": Poisson(MEANS),
-        "negative binomial": counts,
-        "scores": Categorical([1, 2, 5], scores),
-        "recalibrated": Recalibrated(counts, [0, 0.2, 1], [0, 0.5, 1]),
-        "recalibrated by group": Recalibrated(
-            counts, [[0, 0.2, 1], [0, 0.6, 1]], [[0, 0.5, 1], [0, 0.5, 1]], [0, 1, 1, 0]
-        ),
-    }
-
-
-def by_definition(batch, y):
-    wide = batch.expand()
-    lower, upper = wide.cdf(VALUES), wide.sf(VALUES)
-    mean = upper.sum(axis=-1)  # outcomes are whole numbers of at least 0
-    square = ((2 * VALUES + 1) * upper).sum(axis=-1)
-    below = np.clip(np.asarray(y)[..., None] - VALUES, 0, 1)
-    crps = (lower**2 * below + upper**2 * (1 - below)).sum(axis=-1)
-    return mean, np.sqrt(np.maximum(square - mean**2, 0)), crps
-
-
-@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
-@pytest.mark.parametrize("name", bases())
-def test_sums_of_randomized_lattices_are_those_of_the_definition(name, link):
-    r = np.array([[0.003, 0.3, 0.97]])
-    batch = Randomized(bases()[name].expand(), make_link(link, 0.2), r)
-    found = batch.mean(), batch.std(), batch.crps(Y[:, None])
-    for one, expected in zip(found, by_definition(batch, Y[:, None]), strict=True):
-        np.testing.assert_allclose(one, expected, rtol=1e-8, atol=1e-7)
-    one_each = Randomized(bases()[name], make_link(link, 0.2), np.full(4, 0.3))
-    np.testing.assert_allclose(one_each.mean(), found[0][:, 1], rtol=1e-12)
-    np.testing.assert_allclose(one_each.crps(Y), found[2][:, 1], rtol=1e-12)

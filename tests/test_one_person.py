@@ -1,25 +1,13 @@
 """A person's forecast has the same bits in any company, order and format."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.linear_model import LinearRegression
 
-import evenhand
 from command_outcome import written
-from evenhand import (
-    BoostedDistributionRegressor,
-    RandomizedRegressor,
-    RecalibratedRegressor,
-    Service,
-    load,
-    save,
-)
+from evenhand import BoostedDistributionRegressor, RandomizedRegressor, Service, load, save
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.service import open_log
@@ -146,22 +134,3 @@ def test_a_person_has_one_forecast_in_any_company_order_and_format(model, tmp_pa
         n_compared, n_ways = n_compared + differ.size, n_ways + 1
     is_randomized = isinstance(model, RandomizedRegressor)
     assert (n_ways, n_compared) == ((19, 9070) if is_randomized else (18, 7920))
-
-
-@pytest.mark.parametrize("kind", [RandomizedRegressor, RecalibratedRegressor])
-def test_the_forecast_of_one_row_is_computed_in_14_files_of_the_package(kind):
-    rows, y = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60) % 7}), np.arange(60.0) ** 1.5
-    model = kind(LinearRegression(), random_state=0).fit(rows, y)
-    model.forecast(rows[:1]).ppf(0.5)  # loads what is loaded once
-    files = set()
-    place = str(Path(evenhand.__file__).parent)
-
-    def note(frame, event, _):
-        files.add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        model.forecast(rows[1:2]).ppf(0.5)
-    finally:
-        sys.setprofile(None)
-    assert 5 < len({file for file in files if file.startswith(place)}) <= 14
