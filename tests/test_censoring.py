@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from censored_laws import Sample
 from complaints import refused
-from evenhand import InputError, Outcomes, audit
+from evenhand import Outcomes, audit
 from evenhand.audits import Search
 from evenhand.calibration import (
     Cells,
@@ -90,6 +90,9 @@ def test_bad_times_are_refused_with_the_place():
     wrong(r"no event was observed by the horizon 0\.5", horizon=0.5)
     wrong("horizon must be a time above 0", horizon=0)
     wrong("horizon must be a time above 0", horizon="soon")
+    # beyond all times somebody is lost, unless everybody had the event
+    wrong("horizon must be at most 12, the longest time, got 3,652", y=[3, 12], horizon=3652)
+    assert not Outcomes([3.0, 12.0], [1, 1], horizon=20).is_lost.any()
     wrong("entered is given without horizon", entered=[0, 1])
     wrong("entered must have shape", entered=[0], horizon=2)
     wrong(r"entered\[1\]", entered=["2020-01-01", None], horizon=2)
@@ -156,14 +159,6 @@ def test_the_test_of_censored_times_has_its_level(horizon):
         below[:2] += found.loc[["fifth", "low x"], "p_value"].to_numpy() < 0.05
         below[2] += found["off"].any()
     assert (below <= most_failures(n_sets)).all(), below
-
-
-def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost():
-    message = r"horizon must be at most 12, the longest time, got 3,652"
-    with pytest.raises(InputError, match=message):
-        Outcomes([3.0, 12.0], [1, 0], horizon=3652)
-    # if everybody had the event, all outcomes are known
-    assert not Outcomes([3.0, 12.0], [1, 1], horizon=20).is_lost.any()
 
 
 # --- sizes and bounds of the error of times that are cut off: closed forms, and their confidence

@@ -103,27 +103,20 @@ def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n):
     assert re.search(r"^y is 7 in .*% of the rows", warned(with_atom(n, 0.02 + 1 / n + 1e-9)))
 
 
-@pytest.mark.parametrize(
-    ("y", "remedy"),
-    [
+def test_the_warning_names_the_forecaster_of_such_outcomes():
+    five, amounts = np.arange(100.0) % 5, 0.5 + np.arange(50)
+    at_zero = r"HurdleRegressor\(at=0\) or chance_of_zero= for am"
+    for y, remedy in (
         (np.arange(100.0) % 2, "use ClassifierForecaster or probability= for an event, coded"),
-        (np.arange(100.0) % 5, "outcome=count for counts or ClassifierForecaster or pmf= for o"),
-        (np.arange(100.0) % 5 - 2, "use ClassifierForecaster or pmf= for ordered scores"),
-        (
-            np.r_[np.zeros(50), np.arange(50) % 4 + 0.5],
-            r"scores or HurdleRegressor\(at=0\) or chance_of_zero= for am",
-        ),
+        (five, "outcome=count for counts or ClassifierForecaster or pmf= for o"),
+        (five - 2, "use ClassifierForecaster or pmf= for ordered scores"),
+        (np.r_[np.zeros(50), np.arange(50) % 4 + 0.5], f"scores or {at_zero}"),
         (np.repeat(np.arange(25.0), np.arange(25, 0, -1) ** 2), "use CountRegressor or outcome=c"),
-        (
-            np.r_[np.zeros(50), 0.5 + np.arange(50)],
-            r"e HurdleRegressor\(at=0\) or chance_of_zero= for amounts$",
-        ),
-        (np.r_[np.full(50, 99.0), 0.5 + np.arange(50)], r'HurdleRegressor\(at=99, end="high"\)$'),
-        (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "separate model of that value"),
-    ],
-)
-def test_the_warning_names_the_forecaster_of_such_outcomes(y, remedy):
-    assert re.search(remedy, warned(y))
+        (np.r_[np.zeros(50), amounts], f"e {at_zero}ounts$"),
+        (np.r_[np.full(50, 99.0), amounts], r'HurdleRegressor\(at=99, end="high"\)$'),
+        (np.r_[np.full(50, 9.0), amounts], "separate model of that value"),
+    ):
+        assert re.search(remedy, warned(y))
 
 
 @pytest.mark.parametrize("kind", [None, "count", "hurdle"])

@@ -10,6 +10,7 @@ from complaints import refused
 from evenhand import Outcomes, RandomizedRegressor, RecalibratedRegressor
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast_columns import FORMS, ForecastColumns
+from parts_examples import QUICK_AUDIT
 
 
 def read(table, **options):
@@ -169,21 +170,18 @@ POISSON = ForecastColumns(mean="mu", outcome="count")
 COSTS = ForecastColumns(chance_of_zero="none", mean="mu", std="sd")
 
 
-@pytest.mark.parametrize(
-    ("columns", "y", "facts"),
-    [
-        (EVENTS, [0.0, 2.0], "be 0 or 1, got 2; code the event as 1, or drop the row"),
-        (SCORES, [1.0, 2.0], r"be one of the values of pmf= \(0, 1\), got 2"),
-        (POISSON, [0.0, 1.5], "be a whole number of at least 0 for outcome=count, got 1.5"),
-        (POISSON, [0.0, -1.0], "be a whole number of at least 0 for outcome=count, got -1"),
-        (COSTS, [0.0, -3.0], "be 0 or above for chance_of_zero=, got -3; correct it or drop the "),
-    ],
-)
-def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(columns, y, facts):
-    place = {"target": "y", "source": "t.csv", "start": 10}
-    columns.check_outcomes(np.array([0.0, 1.0]), pd.DataFrame(MIXED), **place)
-    wrong = r"^t\.csv: column 'y', row 12 must " + facts
-    refused(wrong, columns.check_outcomes, np.array(y), pd.DataFrame(MIXED), **place)
+def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row():
+    table, place = pd.DataFrame(MIXED), {"target": "y", "source": "t.csv", "start": 10}
+    for columns, y, facts in (
+        (EVENTS, 2.0, "be 0 or 1, got 2; code the event as 1, or drop the row"),
+        (SCORES, 2.0, r"be one of the values of pmf= \(0, 1\), got 2"),
+        (POISSON, 1.5, "be a whole number of at least 0 for outcome=count, got 1.5"),
+        (POISSON, -1.0, "be a whole number of at least 0 for outcome=count, got -1"),
+        (COSTS, -3.0, "be 0 or above for chance_of_zero=, got -3; correct it or drop the "),
+    ):
+        columns.check_outcomes(np.array([0.0, 1.0]), table, **place)
+        wrong = r"^t\.csv: column 'y', row 12 must " + facts
+        refused(wrong, columns.check_outcomes, np.array([0.0, y]), table, **place)
 
 
 # --- a model like any other: audited, certified, randomized, recalibrated and stored
@@ -257,7 +255,7 @@ def test_forecasts_in_columns_are_a_model_that_is_saved_and_loaded(form, tmp_pat
     is_of_times = form.startswith("times")
     outcomes = Outcomes(y, y != columns.horizon, columns.horizon) if is_of_times else y
     audited, expected = (
-        evenhand.audit(one, table, outcomes, random_state=0) for one in (columns, forecast)
+        evenhand.audit(one, table, outcomes, **QUICK_AUDIT) for one in (columns, forecast)
     )
     assert audited.scores.equals(expected.scores)
     if form != "times":  # without a horizon nobody can prove anything

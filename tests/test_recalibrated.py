@@ -27,7 +27,6 @@ from forecaster_examples import error_by_chance, linear_task
 
 LEVELS = np.array([0.0, 0.1, 0.35, 0.8, 1.0])
 VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
-TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
 def learn_map(pit, weight):
@@ -78,16 +77,14 @@ def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row():
     assert peak < 40 * 8 * n
 
 
-@pytest.mark.parametrize(
-    ("levels", "values", "message"),
-    [
-        ([0, 0.5, 1], [0, 0.7, 0.6], "values .*increase strictly"),
-        ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
-        (TWO, TWO, "which must be numbers of maps, integers from 0 to 1, got None"),
-    ],
-)
-def test_maps_that_cannot_be_are_refused_in_one_line(levels, values, message):
-    refused(message, Recalibrated, Normal(np.zeros(3), 1.0), levels, values)
+def test_maps_that_cannot_be_are_refused_in_one_line():
+    base, two = Normal(np.zeros(3), 1.0), np.array([[0, 0.5, 1], [0, 0.4, 1]])
+    refused("values .*increase strictly", Recalibrated, base, [0, 0.5, 1], [0, 0.7, 0.6])
+    refused(
+        "levels must begin at 0 and end at 1, got 0.1 to 1", Recalibrated, base, [0.1, 1], [0, 1]
+    )
+    numbers = "which must be numbers of maps, integers from 0 to 1, got None"
+    refused(numbers, Recalibrated, base, two, two)
 
 
 @pytest.mark.parametrize("n", [60, 500])
@@ -177,19 +174,16 @@ def halves(n, seed):
 def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups(tmp_path):
     table, y = halves(1000, 3)
     table = table.assign(score=np.where(table["side"] == "left", -1.0, 1.0) + 0.1 * table["x"])
-    by_name = RecalibratedRegressor(Says(), by=["side"], random_state=0).fit(table, y)
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
-        table, y
+    array = table[["x", "score"]].to_numpy()
+    by_name, by_function, by_number = (
+        RecalibratedRegressor(Says(), by, random_state=0).fit(table, y)
+        for by in (["side"], lambda rows: rows["side"], "score")
     )
-    by_number = RecalibratedRegressor(Says(), by="score", random_state=0).fit(table, y)
-    on_array = RecalibratedRegressor(Says(), by=lambda rows: rows[:, 1] > 0, random_state=0).fit(
-        table[["x", "score"]].to_numpy(), y
-    )
+    on_array = RecalibratedRegressor(Says(), by=lambda rows: rows[:, 1] > 0, random_state=0)
     expected = by_name.forecast(table).pit(y)
     for model in (by_function, by_number):
         np.testing.assert_array_equal(model.forecast(table).pit(y), expected)
-    found = on_array.forecast(table[["x", "score"]].to_numpy()).pit(y)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(on_array.fit(array, y).forecast(array).pit(y), expected)
     assert by_function.groups_["group"].tolist() == ["left", "right"]
     assert on_array.groups_["group"].tolist() == ["False", "True"]
     refused(r"`by` is the function .*cannot be stored; put its lab", save, by_function, tmp_path)
@@ -302,9 +296,8 @@ def test_new_labels_in_most_rows_are_said_in_one_line():
         model.forecast(table[:40].assign(own=True))
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(
-        table, y
-    )
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0)
+    by_function.fit(table, y)
     with pytest.warns(UserWarning, match=r"by: 21 of 40 rows .*labels.*training.*\(no, yes\)"):
         by_function.forecast(table[:40].assign(own=["maybe"] * 21 + ["yes"] * 19))
     with warnings.catch_warnings(action="error", category=UserWarning):
@@ -372,25 +365,16 @@ def test_too_few_rows_of_positive_weight_are_said_so():
         refused(message, RecalibratedRegressor(estimator).fit, X, y, weight)
 
 
-def refusals():
-    X = linear_task(120)[0]
+def test_what_cannot_be_used_is_refused_in_one_line():
+    X, y = linear_task(120)
     table = pd.DataFrame(X, columns=["age", "b", "c"])
-    return {
-        "no table": ({"by": "age"}, X, "X must be a table.*`by`.* ndarray"),
-        "no such column": ({"by": "agee"}, table, "X has no column 'agee'.*did you mean 'age'"),
-        "labels": (
-            {"by": lambda rows: [1, 2]},
-            X,
-            r"by must return one label per row \(120\), got shape \(2,\)",
-        ),
-    }
-
-
-@pytest.mark.parametrize("case", refusals())
-def test_what_cannot_be_used_is_refused_in_one_line(case):
-    params, rows, message = refusals()[case]
-    model = RecalibratedRegressor(**({"estimator": BayesianRidge()} | params))
-    refused(message, model.fit, rows, linear_task(120)[1])
+    labels = r"by must return one label per row \(120\), got shape \(2,\)"
+    for by, rows, message in (
+        ("age", X, "X must be a table.*`by`.* ndarray"),
+        ("agee", table, "X has no column 'agee'.*did you mean 'age'"),
+        (lambda rows: [1, 2], X, labels),
+    ):
+        refused(message, RecalibratedRegressor(BayesianRidge(), by=by).fit, rows, y)
 
 
 @pytest.mark.parametrize("spread", ["constant", "learned"])

@@ -439,17 +439,14 @@ def test_path_gives_one_model_for_each_alpha_in_order():
     assert errors[1] < errors[0] < errors[2]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_parameters_out_of_range_are_named():
+    X, y = linear_task(40)
+    for name, value in (
         *(("max_steps", 0), ("dropout", 1.0), ("dropout", None), ("hidden", (16, 2.5))),
         *(("device", "tpu"), ("alpha", 0.0)),
-    ],
-)
-def test_parameters_out_of_range_are_named(name, value):
-    X, y = linear_task(40)
-    params = {"hidden": (4, 4), "max_steps": 1, name: value}
-    refused(rf"^{name}.* must ", PAICRegressor(**params).fit, X, y)
+    ):
+        params = {"hidden": (4, 4), "max_steps": 1, name: value}
+        refused(rf"^{name}.* must ", PAICRegressor(**params).fit, X, y)
 
 
 def test_global_generators_and_the_number_of_threads_are_left_alone():

@@ -388,19 +388,17 @@ def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(tmp_path, even
     assert directions == {"<=": "higher", ">": "lower"}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_a_table_or_a_log_lacks_are_named(tmp_path, evenhand):
+    path = table_of(tmp_path, 40)
+    for options, message in (
         (NORMAL[:4], "add --time"),
         ((*NORMAL, "--state", "state.json"), "--state has no effect on a table"),
         ((*NORMAL[:-1], "dya"), "has no column 'dya'.*did you mean 'day'"),
         ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
         ((*NORMAL, "--id", "sex"), "column 'sex'"),
         ((), "a log is watched with --matures-after"),
-    ],
-)
-def test_options_that_a_table_or_a_log_lacks_are_named(options, message, tmp_path, evenhand):
-    assert re.search(message, evenhand("watch", table_of(tmp_path, 40), *options).complaint())
+    ):
+        assert re.search(message, evenhand("watch", path, *options).complaint())
 
 
 def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(place, tmp_path, evenhand):
