@@ -4,6 +4,7 @@ import hashlib
 import math
 import unicodedata
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -122,22 +123,10 @@ def test_the_key_is_not_shown():
 
 
 def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypatch):
-    class Digest:
-        def __init__(self, digest):
-            self.bytes = digest
-
-        def copy(self):
-            return self
-
-        def update(self, text):
-            pass
-
-        def digest(self):
-            return self.bytes
-
     draws = KeyedDraws(KEY)
-    for digest, expected in ((b"\x00" * 8, 2.0**-53), (b"\xff" * 8, 1 - 2.0**-53)):
-        monkeypatch.setattr(draws, "_hash", Digest(digest))
+    for byte, expected in ((b"\x00", 2.0**-53), (b"\xff", 1 - 2.0**-53)):
+        ended = Mock(**{"copy.return_value.digest.return_value": 8 * byte})
+        monkeypatch.setattr(draws, "_hash", ended)
         assert draws(["a"])[0] == expected
         assert 0 < expected < 1
 
