@@ -14,7 +14,8 @@ import pytest
 from scipy import stats
 
 from censored_laws import SCALE, Sample, forecast_cdf, forecast_of
-from evenhand import Forecast, InputError, Outcomes, audit, certify, compare
+from complaints import refused
+from evenhand import Forecast, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import Audited, read_subject
 from evenhand.calibration import calibration_error
@@ -149,11 +150,9 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path):
     assert not paired.is_paired
     assert "Kaplan-Meier" in paired.notes[0]
     assert row(paired.groups, "site = b")["error_before_low"] == b["error_after_low"]
-    with pytest.raises(InputError, match="times up to the horizon 2"):
-        compare(found, audited(2.0))
+    refused("times up to the horizon 2", compare, found, audited(2.0))
     plain = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=who.time, **QUICK)
-    with pytest.raises(InputError, match=r"of times, .* of a continuous outcome"):
-        compare(found, plain)
+    refused(r"of times, .* of a continuous outcome", compare, found, plain)
 
 
 @pytest.mark.parametrize("horizon", [None, 1.0])

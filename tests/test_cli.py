@@ -193,12 +193,14 @@ def test_the_written_forecasts_are_those_of_the_model(place, tmp_path, evenhand)
     assert (np.diff(found[QUANTILES], axis=-1) > 0).all()
 
 
-def test_audit_of_another_models_forecasts(place, evenhand):
+def test_audit_of_another_models_forecasts(place, tmp_path, evenhand):
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--groups", "job,since")
     args += ("--id", "id")
-    shown = evenhand(*args, "--json", "--seed", 4)
+    about = ("--about", "unit=mg per week", "--about", "formula = a=b")
+    shown = evenhand(*args, "--json", "--seed", 4, *about)
     assert (shown.code, shown.err) == (0, "")
     found = json.loads(shown.out, parse_constant=pytest.fail)
+    assert found["about"] == {"unit": "mg per week", "formula": "a=b"}
     forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
     again = audit(forecast, y=TABLE["loss"], random_state=4)
     scores = {row["measure"]: row["value"] for row in found["scores"]}
@@ -209,8 +211,10 @@ def test_audit_of_another_models_forecasts(place, evenhand):
     assert sum(row["n"] for row in found["groups"] if row["group"].startswith("job")) == ROWS
     assert found["is_randomized"] is False
     # without the option the main findings alone
-    text, brief = evenhand(*args, "--full").out, evenhand(*args).out
+    report = tmp_path / "report.md"
+    text, brief = evenhand(*args, "--full", "--out", report).out, evenhand(*args).out
     assert "job = cook" in text
+    assert f"**{found['status']['verdict'].upper()}**" in report.read_text()
     assert brief.startswith("Audit of people.csv: 200 rows, ")
     assert len(brief.splitlines()) <= 24 < len(text.splitlines())
 
@@ -331,6 +335,7 @@ def bad_args(line, table, place, folder):
         "randomize": ("randomize", table, "--target", "loss", *NORMAL, "--out", out / "model"),
         "audit": ("audit", table, "--forecast", place / "model", "--target", "loss"),
         "audit-alone": ("audit", table, "--target", "loss"),
+        "audit-nothing": ("audit", "none.csv", "--target", "loss", *NORMAL),
         "demo": ("demo",),
     }
     report = ("--out", out / "audit.json") if command.startswith("audit") else ()
@@ -357,6 +362,10 @@ OPTIONS = [
     ("audit-alone --seed 0", "--forecast"),
     ("audit-alone --forecast mean=mu,std=sigma,sort_quantiles=yes", "without quantiles="),
     ("audit --id id --features id,income", "'id'", "--id"),
+    # before the table is read
+    ("audit-nothing --about unit", "--about must have the form KEY=VALUE, got 'unit'; write"),
+    ("audit-nothing --about 'unit= '", "--about must have the form KEY=VALUE, got 'unit= '"),
+    ("audit-nothing --about a=1 --about a=2", "--about repeats the key 'a'; give each key once"),
     ("demo --out {place}/key", "key", "folder"),
 ]
 """Wrong options, and words of the message."""

@@ -15,7 +15,6 @@ from evenhand.cli.fitting import discrete_target
 from test_command_loop import make_table as table_of_kinds
 
 N = 600
-KEY = b"sixteen bytes or more"
 
 
 def make_table(seed=0):
@@ -31,7 +30,7 @@ def make_table(seed=0):
 def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("t.csv", index=False)
-    key_file(Path("key"), KEY)
+    key_file(Path("key"))
     return tmp_path / "t.csv"
 
 

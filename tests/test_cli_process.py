@@ -61,12 +61,6 @@ def predict_args(table, key, out, *more):
     return ["predict", str(table), *map(str, (*model, "--out", out, *more))]
 
 
-def shell(args, redirections):
-    line = f'"$0" -m evenhand "$@" {redirections}'
-    run = ["bash", "-o", "pipefail", "-c", line, sys.executable, *args]
-    return subprocess.run(run, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-
-
 CLOSED = {"stdin": None, "stdout": None, "stderr": None}
 
 

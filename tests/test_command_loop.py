@@ -79,38 +79,60 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """Return a folder with a table for each step, of other people each."""
-    folder = tmp_path_factory.mktemp("loop")
-    for seed, (name, n) in enumerate({"test": 400, "OTHER": 400, "proof": 600, "new": 20}.items()):
-        make_table(seed, n).to_csv(folder / f"{name}.csv", index=False)
-    return folder
+ODD = 'a --b\'s "f" {x}, y'
+"""A label whose quotes, braces and dashes a command must not break."""
 
 
 @pytest.fixture
-def place(tables, tmp_path, monkeypatch):
-    for path in tables.iterdir():
-        (tmp_path / path.name).symlink_to(path)
+def place(tmp_path, monkeypatch):
+    """Enter a folder with a key and a table for each step, of other people each."""
+    for seed, (name, n) in enumerate({"test": 400, "OTHER": 400, "proof": 400, "new": 20}.items()):
+        rows = make_table(seed, n)
+        rows["sex"] = rows["sex"].replace("f", ODD)
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
     key_file(tmp_path / "key")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def group_of(audit):
-    (found,) = (row for row in audit["groups"] if row["group"] == "sex = f")
+    (found,) = (row for row in audit["groups"] if row["group"] == f"sex = {ODD}")
     return found
+
+
+def run_pasted(evenhand, *, is_proof):
+    """Run each command that a page suggests; the last one randomizes where a proof is possible."""
+    page = Path("audit.html").read_text(encoding="utf-8")
+    program = 'evenhand() { printf "%s\\0" "$@"; }\n'
+    commands = []
+    for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page):
+        shown = subprocess.check_output(["sh", "-c", program + unescape(line)])
+        words = shown.decode().split("\0")[:-1]
+        groups = [value for option, value in pairwise(words) if option == "--by"]
+        assert len(set(groups)) == len(groups)
+        made = evenhand(*words, "--json")
+        # 3: certified forecasts would not be worth their price
+        assert made.code == 0 or (made.code == 3 and words[0] == "randomize"), (words, made.err)
+        if words[0] == "recalibrate":
+            checked = json.loads(made.out)["check"]
+            assert len(checked) >= 1 + len(groups)
+            assert min(row["n"] for row in checked) > 0
+        commands.append(words)
+    assert commands[0][0] == "recalibrate"
+    if is_proof:
+        assert commands[-1][0] == "randomize"
+        assert "--id" in commands[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, place, evenhand):
     target, given, written, keep = KINDS[kind]
 
-    def audit(table, forecast):
-        options = ("--target", target, "--groups", "sex", "--features", "x,sex", "--json")
+    def audit(table, forecast, *more):
+        options = ("--target", target, "--groups", "sex", "--features", "x,sex", "--json", *more)
         return json.loads(evenhand("audit", table, "--forecast", forecast, *options).done().out)
 
-    before = audit("test.csv", given)
+    before = audit("test.csv", given, "--id", "id", "--out", "audit.html")
+    run_pasted(evenhand, is_proof=kind != "yes/no")
     assert before["status"]["verdict"] == "problem found"
     repair = ("--target", target, "--forecast", given, "--by", "sex", "--out", "repaired")
     evenhand("recalibrate", "OTHER.csv", *repair).done()
@@ -140,7 +162,8 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, plac
     goal = () if kind == "yes/no" else ("--goal", 0.35)
     certified = evenhand("randomize", "proof.csv", *proof, *goal, "--json").done()
     proven = json.loads(certified.out)
-    assert proven["certified_on"]["n"] == 600
+    assert proven["certified_on"]["n"] == 400
+    assert f"with seed {proven['seed']};" in certified.err
     assert kind == "yes/no" or proven["group_error"] <= 0.35
     draw = () if kind == "yes/no" else ("--key-file", "key", "--context", "2026-11")
     serve = ("predict", "new.csv", "--forecast", "proven", "--id", "id", "--out", "served.csv")
@@ -156,51 +179,23 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, plac
     evenhand("replay", "log.sqlite", number, "--forecast", "proven", *same).done()
 
 
-def pasted(page):
-    lines = [unescape(line) for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page)]
-    program = 'evenhand() { printf "%s\\0" "$@"; }\n'
-    read = [subprocess.check_output(["sh", "-c", program + line]) for line in lines]
-    return [words.decode().split("\0")[:-1] for words in read]
-
-
-ODD = 'a --b\'s "f" {x}, y'
-"""A label whose quotes, braces and dashes a command must not break."""
-
 AUDITS = {
-    **{kind: (one.target, one.given, "test.csv") for kind, one in KINDS.items()},
     "no horizon": ("days", "survival=s,event=died", "test.csv"),
     "repaired before": ("loss", "repaired/", "test.csv"),
     "parts": ("loss", "mean=mu,std=sigma", "parts"),
 }
-"""Targets, forecasts and tables of audits."""
+"""Targets, forecasts and tables of other audits."""
 
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_each_command_that_an_audit_suggests_runs_when_pasted(name, place, evenhand):
     target, forecast, table = AUDITS[name]
-    Path("parts").mkdir()
-    for path, rows in (("OTHER.csv", make_table(1, 400)), ("test.csv", make_table(0, 400))):
-        Path(path).unlink()
-        rows["sex"] = rows["sex"].replace("f", ODD)
-        rows.to_csv(path, index=False)
-        rows.to_parquet("parts/a.parquet")
-    if forecast == "repaired/":
+    if name == "parts":
+        Path("parts").mkdir()
+        pd.read_csv("test.csv").to_parquet("parts/a.parquet")
+    if name == "repaired before":
         repair = ("--target", target, "--forecast", "mean=mu,std=sigma", "--out", forecast)
         evenhand("recalibrate", "proof.csv", *repair).done()
     options = ("--target", target, "--forecast", forecast, "--features", "x,sex", "--groups", "sex")
     evenhand("audit", table, *options, "--id", "id", "--out", "audit.html").done()
-    commands = pasted(Path("audit.html").read_text(encoding="utf-8"))
-    assert commands[0][0] == "recalibrate"
-    for words in commands:
-        groups = [value for option, value in pairwise(words) if option == "--by"]
-        assert len(set(groups)) == len(groups)
-        made = evenhand(*words, "--json")
-        # 3: certified forecasts would not be worth their price
-        assert made.code == 0 or (made.code == 3 and words[0] == "randomize"), (words, made.err)
-        if words[0] == "recalibrate":
-            checked = json.loads(made.out)["check"]
-            assert len(checked) >= 1 + len(groups)
-            assert min(row["n"] for row in checked) > 0
-    if name not in ("no horizon", "yes/no"):
-        assert commands[-1][0] == "randomize"
-        assert "--id" in commands[-1]
+    run_pasted(evenhand, is_proof=name != "no horizon")

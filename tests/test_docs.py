@@ -213,13 +213,6 @@ def test_sections_that_pages_name_exist():
             assert re.search(rf"^{re.escape(title)}\n[=~-]+$", shown, re.MULTILINE), title
 
 
-def test_every_page_is_reachable():
-    linked = "".join(page.read_text() for page in TEXTS)
-    for page in TEXTS:
-        if page.stem != "index":
-            assert re.search(rf"^    {page.stem}$", linked, re.MULTILINE), page.stem
-
-
 def test_the_drawing_of_the_rooms_follows_the_contract_on_imports():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     floors = next(part["layers"] for part in contracts["contracts"] if part["type"] == "layers")

@@ -184,19 +184,3 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events():
     assert alone.average_error() < 0.1
     refused("has no events", alone.bias, 0.2)
     refused("kind must be one of", certify_pit, pits, kind="hurdle")
-
-
-@statistical
-def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts():
-    """P(p <= t, Y = 1) increases in t, so its bound is violated first at the end of a step."""
-    rng = np.random.default_rng(5)
-    n_sets = repeats(1000)
-    failures = 0
-    for _ in range(n_sets):
-        p = rng.beta(1, 9, size=5000)
-        proof = certify_events(p, rng.uniform(size=5000) < p)
-        band = proof.events.band(0.95, of_events=True)
-        ends = np.append(band.starts[1:], 1.0)
-        # p times the density of Beta(1, 9) is that of Beta(2, 9) over 10
-        failures += bool((stats.beta(2, 9).cdf(ends) / 10 > band.upper + 1e-12).any())
-    assert failures <= most_failures(n_sets)

@@ -58,7 +58,7 @@ def test_nothing_is_published_before_there_is_a_project_on_an_index():
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_shell_lines_of_the_pages_can_run(page):
     for block in Sybil(parsers=[CodeBlockParser("sh", check_shell)]).parse(page):
         block.evaluate()

@@ -139,8 +139,7 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     for judge in (audit, certify):
         message = r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index"
-        with pytest.raises(InputError, match=message):
-            judge(forecast, y=given(y), groups={"old": is_old}, random_state=0)
+        refused(message, judge, forecast, y=given(y), groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=given(y), groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]
 

@@ -3,12 +3,10 @@
 import base64
 import hashlib
 import html
-import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +18,7 @@ from browser.report_examples import (
     group,
     made,
     randomized,
-    rates,
-    yes_no,
 )
-from evenhand._kinds import HIGHER, LOWER
 from evenhand.report import audit_html
 from evenhand.report.slots import Slots
 
@@ -190,17 +185,6 @@ def test_the_worst_case_about_people_is_the_title(pages):
     assert "In every group of at least" not in text
 
 
-def test_what_is_proven_of_a_randomized_model_stands_beside_the_picture(pages):
-    # 31.38 and 94.45 are rounded up
-    told_of = told(pages["randomized"])
-    assert "at most 31.4 points" in told_of
-    assert "51.4% and 94.5% of outcomes" in told_of
-    assert "95% joint confidence" in told_of
-    values = randomized()
-    values["certificate"]["link_bound"] = None
-    assert "joint" not in told(page_of(values))
-
-
 @pytest.mark.parametrize("bound", [0.5, 0.4991])
 def test_bounds_that_say_nothing_are_not_sold_as_a_proof(bound):
     audit = randomized()
@@ -266,6 +250,7 @@ def test_every_slot_is_on_the_page(pages, name):
     slots, page = Slots(made(AUDITS[name]())), text_of(pages[name])
     cases = [f"{case}: {text}" for case, text in slots.others]
     said = [slots.verdict, slots.title, slots.lead, *cases, *slots.everyone, *slots.cautions]
+    said += slots.proven
     steps = [step.what for step in slots.next]
     for sentence in (*said, *slots.not_tested, *slots.gate, *slots.decided, *steps[:1]):
         # a page shows code as such, text between backticks
@@ -283,88 +268,6 @@ def test_a_caveat_stands_above_the_picture():
 def named_alone():
     """The deterministic audit with its named groups alone."""
     return deterministic() | {"scan": [], "learned": [], "by_forecast": []}
-
-
-def painted_off(audit):
-    return {row[0] for row in rows_of(page_of(audit), "Groups") if row[-1] == "problem found"}
-
-
-def test_the_table_calls_those_groups_off_that_the_verdict_does():
-    audit = named_alone()
-    audit["groups"] = audit["groups"][:3]
-    assert painted_off(audit) == {"Everyone", "sex = woman"}
-    audit["groups"][0] |= {"off": False, "problem": False}
-    assert painted_off(audit) == {"sex = woman"}
-    assert re.search(r"Problem found in 1 of 2 groups\. .* Woman: ", told(page_of(audit)))
-    audit["groups"][2] |= {"problem": False}
-    assert painted_off(audit) == set()
-    assert told(page_of(audit)).count("No problem found") == 1
-
-
-def random_audit(seed):
-    """An audit with random groups of each kind, of continuous or 0/1 outcomes."""
-    random = np.random.default_rng(seed)
-    is_event = bool(seed % 2)
-    audit = yes_no() if is_event else named_alone()
-
-    def one(name):
-        error, n = random.uniform(0, 0.2), int(random.integers(200, 900))
-        low = max(error - random.uniform(0, 0.1), 0.0)
-        if is_event:
-            return rates(name, n, 0.3, 0.3 + random.choice([-1, 1]) * error, error - low)
-        side = random.choice([-1, 1])
-        ends = low, error + 0.05
-        return group(name, n, error, *ends, bias=side * 0.5, mean_pit=0.5 + side * error)
-
-    audit["groups"] = [*audit["groups"][:1], *(one(f"clinic = {i}") for i in range(4))]
-    audit["scan"] = [
-        one(f"x{i} > 0") | {"p_adjusted": 0.5, "features": [f"x{i}"]} for i in range(12)
-    ]
-    if not is_event:
-        low, description = random.uniform(0, 0.1), {"group": "a > 1", "features": ["a"]}
-        of_search = {"n": 180, "error": 0.1, "error_low": low, "off": True, "problem": True}
-        audit["learned"] = [deterministic()["learned"][0] | description | of_search]
-    if random.random() < 0.3:
-        own = audit.get("by_forecast", ())
-        for row in (*audit["groups"], *audit["scan"], *audit["learned"], *own):
-            row |= {"off": False, "problem": False}
-    return audit
-
-
-@pytest.mark.parametrize("part", range(6))
-def test_first_line_picture_tables_and_data_agree(part):
-    for seed in range(50 * part, 50 * (part + 1)):
-        rows = made(random_audit(seed))
-        page = audit_html(rows)
-        n = len(rows.problems)
-        assert f"in {n} group{'s' * (n > 1)}" in told(page) if n else "No problem found" in page
-        tables = [rows_of(page, name) for name in ("Groups", "Other groups")]
-        listed = {row[0]: row[-1] for table in tables for row in table}
-        own = {row[0]: row[-1] for row in rows_of(page, "Groups by the forecast")}
-        called = [name for name, text in (own | listed).items() if text.startswith("problem")]
-        assert len(called) == n
-        data = json.loads(data_text(page))
-        in_data = [
-            row
-            for key in ("groups", "scan", "learned", "by_forecast")
-            for row in data.get(key, ())
-            if row.get("problem")
-        ]
-        assert (len(in_data), data["status"]["n_problems"]) == (n, n)
-        # red squares are those of problems, and say so; each mark has the result of its table
-        picture = page.partition('class="picture"')[2].partition("</section>")[0]
-        marks = re.findall(r'<g class="mark (\w+)" role="img"><title>(.*?)</title>', picture)
-        assert marks
-        assert all((color == "red") is ("problem found" in text) for color, text in marks)
-        worst = rows.leading
-        if worst is not None and worst in (*rows.named, *rows.scanned):
-            # the sign of the difference is the direction of the title
-            row = next(row for table in tables for row in table if row[0] == worst.group)
-            is_lower = row[-2 if rows.is_event else -3].startswith("-")
-            words = f" {'lower' if is_lower else 'higher'} than forecast"
-            words = f"{row[3]} had the event, {row[2]} were predicted" if rows.is_event else words
-            assert words in told(page)
-            assert worst.direction == (LOWER if is_lower else HIGHER)
 
 
 AWKWARD = [

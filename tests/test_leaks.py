@@ -14,8 +14,6 @@ from parts_examples import QUICK_AUDIT, searching
 N = 2000
 QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,), masses=(0.2,))
 
-PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
-
 
 def world(seed, n=N):
     """Two features that are known beforehand, and outcomes that the first shifts by its value."""
@@ -78,7 +76,7 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path):
     for i in range(3):
         table[2000 * i : 2000 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
     subject = ForecastColumns(mean="mean", std="std")
-    found = audit_parts(subject, tmp_path, "y", groups=["third", "kind"], sample_size=1500, **PARTS)
+    found = audit_parts(subject, tmp_path, "y", groups=["third", "kind"], sample_size=1500, **QUICK)
     assert set(found.leaks["column"]) == {"after", "third"}
     assert found.n_samples == 6000
     tested = found.scan[found.scan["p_adjusted"].notna()]

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -35,20 +34,11 @@ OLD = make_table(1)
 NEW = make_table(2, 800).drop(columns="loss")
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """Return a folder with both tables, which take longer to write than to copy."""
-    folder = tmp_path_factory.mktemp("tables")
-    written(OLD, folder / "old.csv")
-    written(NEW, folder / "new.csv")
-    return folder
-
-
 @pytest.fixture
-def place(tmp_path, tables):
-    for name in ("old.csv", "new.csv"):
-        shutil.copy(tables / name, tmp_path / name)
-    key_file(tmp_path / "key", KEY)
+def place(tmp_path):
+    written(OLD, tmp_path / "old.csv")
+    written(NEW, tmp_path / "new.csv")
+    key_file(tmp_path / "key")
     return tmp_path
 
 

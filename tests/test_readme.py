@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from sybil import Sybil
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
-
-from test_docs import check_shell
+from sybil.parsers.markdown import PythonCodeBlockParser
 
 README = Path(__file__).parent.parent / "README.md"
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
@@ -91,15 +89,6 @@ def test_the_readme_is_short():
     for language in ("python", "sh", "text"):
         for line in "".join(blocks(language)).splitlines():
             assert len(line) <= 88, line
-
-
-def test_the_shell_lines_of_the_readme_name_what_is_there():
-    shell = list(
-        Sybil(parsers=[CodeBlockParser(language="sh", evaluator=check_shell)]).parse(README)
-    )
-    assert len(shell) >= 1
-    for block in shell:
-        block.evaluate()
 
 
 def test_links_of_the_readme_name_files_that_exist():

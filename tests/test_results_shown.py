@@ -154,29 +154,3 @@ def test_no_key_hides_the_date_or_another_key():
 )
 def test_a_description_that_is_no_mapping_of_texts_is_refused(about, message):
     refused(re.escape(message), audit_pit, np.linspace(0.01, 0.99, 50), about=about, **QUICK)
-
-
-def test_the_command_takes_the_description(tmp_path, evenhand):
-    table = pd.DataFrame({"y": np.linspace(-1, 1, 60), "mu": 0.0, "sigma": 1.0})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
-    about = ("--about", "unit=mg per week", "--about", "formula = a=b")
-    done = evenhand("audit", tmp_path / "t.csv", *forecasts, *about, "--json")
-    assert json.loads(done.out)["about"] == {"unit": "mg per week", "formula": "a=b"}
-
-
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        (["unit"], "--about must have the form KEY=VALUE, got 'unit'; write --about 'unit=mg"),
-        (["unit= "], "--about must have the form KEY=VALUE, got 'unit= '; write --about 'unit=mg"),
-        (["a=1", "a=2"], "--about repeats the key 'a'; give each key once"),
-    ],
-)
-def test_the_command_refuses_a_description_before_it_reads_the_table(
-    pairs, message, tmp_path, evenhand
-):
-    given = [part for pair in pairs for part in ("--about", pair)]
-    forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
-    complaint = evenhand("audit", tmp_path / "none.csv", *forecasts, *given).complaint()
-    assert message in complaint

@@ -102,8 +102,8 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused():
     table = people(50)
     plan = CountPlan((), (0.8, 0.9))
     forecast = Forecast.from_normal(table["mean"], table["std"])
-    with pytest.raises(InputError, match=r"outcomes .*within"):
-        count_rows(forecast, None, np.full(50, 1e200), table, plan, np.random.default_rng(0))
+    large, random = np.full(50, 1e200), np.random.default_rng(0)
+    refused("outcomes .*within", count_rows, forecast, None, large, table, plan, random)
 
 
 def surveyed(table, seed=0, person=None):

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from command_outcome import contents
+from complaints import complaint, refused
 from evenhand._validate import InputError
 from evenhand.scale import audit_parts, dask_client, engine, forecast_parts
 from evenhand.tables import open_parts
@@ -63,10 +64,11 @@ def test_a_cluster_writes_the_same_forecasts(client, five, tmp_path):
     done = forecast_parts(SERVED, five, tmp_path / "ours", client=client, **ASKED)
     assert done == forecast_parts(SERVED, five, tmp_path / "theirs", **ASKED)
     assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
-    with pytest.raises(InputError, match="a folder is needed here"):
-        forecast_parts(SERVED, five, tmp_path / "out.csv", client=client, **ASKED)
-    with pytest.raises(InputError, match="workers need a folder of parts"):
-        forecast_parts(SERVED, five / "part-0.parquet", tmp_path / "out", client=client, **ASKED)
+    for table, out, told in (
+        (five, "out.csv", "a folder is needed here"),
+        (five / "part-0.parquet", "out", "workers need a folder of parts"),
+    ):
+        refused(told, forecast_parts, SERVED, table, tmp_path / out, client=client, **ASKED)
 
 
 def test_a_worker_that_dies_changes_nothing_in_an_audit(client, five, tmp_path):
@@ -133,9 +135,7 @@ def test_paths_are_whole_on_workers(client, tmp_path, monkeypatch):
 
 def test_a_bad_part_on_a_worker_is_named_or_left_out(client, tmp_path):
     folder, told = bad_folder(tmp_path / "in", "no spread")
-    with pytest.raises(InputError) as caught:
-        audit_parts(GIVEN, folder, "y", client=client, **OPTIONS)
-    assert told in str(caught.value)
+    assert told in complaint(audit_parts, GIVEN, folder, "y", client=client, **OPTIONS)
     found = audit_parts(GIVEN, folder, "y", client=client, skip_bad=True, **OPTIONS)
     assert found.to_json() == audit_parts(GIVEN, folder, "y", skip_bad=True, **OPTIONS).to_json()
     assert found.n_samples == 300

@@ -168,27 +168,14 @@ def test_adjusted_p_values_are_those_of_the_definition():
     np.testing.assert_array_equal(order, np.arange(len(holm)))
 
 
-def bad(**change):
-    table = pd.DataFrame({"a": np.arange(40.0)})
-    return {"pit": np.full(40, 0.5), "X": table, "min_size": 10} | change
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (bad(X=np.ones(40)), r"X must be a table or an array of shape \(n, p\)"),
-        (
-            bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
-            r"X: column name 'a' appears 2 times",
-        ),
-        (
-            bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]),
-            r"min_size must be at most the number of rows, 9, got 10",
-        ),
-    ],
-)
-def test_bad_input_is_refused_with_its_place(arguments, message):
-    refused(message, scan_groups, **arguments)
+def test_bad_input_is_refused_with_its_place():
+    pit, X = np.full(40, 0.5), pd.DataFrame({"a": np.arange(40.0)})
+    refused(r"X must be a table or an array of shape \(n, p\)", scan_groups, pit, np.ones(40), 10)
+    twice = pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])
+    refused("X: column name 'a' appears 2 times", scan_groups, pit, twice, 10)
+    weight = np.r_[np.ones(9), np.zeros(31)]
+    few = "min_size must be at most the number of rows, 9, got 10"
+    refused(few, scan_groups, pit, X, 10, sample_weight=weight)
 
 
 def test_features_that_split_the_rows_alike_are_scanned_once():

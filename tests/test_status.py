@@ -6,8 +6,6 @@ from functools import cache
 from itertools import pairwise
 
 import msgspec
-import numpy as np
-import pandas as pd
 import pytest
 
 from browser.report_examples import AUDITS, FAMILY, deterministic, group, made, rates
@@ -342,14 +340,6 @@ def test_markdown_has_the_sentences_and_the_worst_groups():
     assert "problem found" in line
     assert "<b>" not in text
     assert "```\nevenhand recalibrate OTHER.csv" in text
-
-
-def test_the_command_writes_markdown(tmp_path, evenhand):
-    table = pd.DataFrame({"y": np.random.default_rng(0).normal(size=200), "mu": 0.0, "sd": 1.0})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    words = ("--target", "y", "--forecast", "mean=mu,std=sd", "--out", tmp_path / "report.md")
-    evenhand("audit", tmp_path / "t.csv", *words).done()
-    assert "**NO PROBLEM FOUND**" in (tmp_path / "report.md").read_text()
 
 
 def test_next_steps_repair_the_groups_by_their_rules():

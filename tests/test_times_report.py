@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browser.report_examples import deterministic, group, made
 from censored_laws import Sample, forecast_cdf
 from evenhand import Outcomes, audit
 from evenhand._format import band, percent, points
@@ -24,7 +23,7 @@ from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart, Points
 from evenhand.report.kinds import Kind
 from evenhand.report.slots import Slots
-from test_html import Page, rows_of
+from test_html import Page
 
 HORIZON = 2.0
 
@@ -163,20 +162,6 @@ def test_bounds_are_for_people_with_the_event():
 def test_next_steps_repeat_event_and_horizon():
     lines = "\n".join(step.code for step in Slots(audited().rows).next)
     assert "evenhand.Outcomes(y_other, event_other, horizon=2)" in lines
-
-
-@pytest.mark.parametrize("problem", [True, False])
-def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(problem):
-    sizes = {"km_error": 0.2, "km_error_low": 0.15, "km_error_high": 0.25, "least_error": 0.0}
-    sizes |= {"most_error": 0.4, "censored": True, "problem": problem}
-    groups = [group(name, 50_000, 0.001, 0.0, 0.006) | sizes for name in ("everyone", "a")]
-    values = deterministic() | {key: [] for key in ("scan", "learned", "by_forecast")}
-    counts = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
-    rows = made(values | {"groups": groups, "given": None, "censoring": counts})
-    assert (len(rows.problems) == 2) is problem
-    shown = rows_of(audit_html(rows), "Groups")
-    want = "problem found" if problem else "none found"
-    assert [(row[3], row[-1]) for row in shown] == [("20.0 (15.0 to 25.0)", want)] * 2
 
 
 @KINDS

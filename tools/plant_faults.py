@@ -783,13 +783,13 @@ FAULTS = (
         "a mark drawn as a problem wherever an error is significant",
         "layers[one.problem].append(",
         "layers[one.off].append(",
-        ("test_html.py",),
+        ("test_verdict_agreement.py",),
     ),
     Fault(
         "the verdict on the bound farthest from a fifth",
         "min(known, key=lambda one: abs(one.mass - MASS), default=None)",
         "max(known, key=lambda one: abs(one.mass - MASS), default=None)",
-        ("test_html.py",),
+        ("test_status.py",),
     ),
     Fault(
         "a bound of one draw per person read as a guarantee",
