@@ -763,8 +763,8 @@ FAULTS = (
     ),
     Fault(
         "a rule that is suggested without the quotes of its values",
-        'text += f" {value}" if is_plain else f\' "{escaped}"\'',
-        'text += f" {value}"',
+        "{as_value(value)}",
+        "{value}",
         ("test_status.py",),
     ),
     Fault(
@@ -775,14 +775,14 @@ FAULTS = (
     ),
     Fault(
         "the range of a broken promise rounded inwards",
-        "reach = band(points, low, high) if sides is None else reach_of(low, high)",
-        "reach = f\"{show(low, 'up')} to {show(high, 'down')}\"",
+        "{band(show, *known)}",
+        "{show(known[0], 'up')} to {show(known[1], 'down')}",
         ("test_watch_page.py",),
     ),
     Fault(
         "a mark drawn as a problem wherever an error is significant",
-        "layers[one.problem].append(",
-        "layers[one.off].append(",
+        "is_off=one.problem",
+        "is_off=one.off",
         ("test_verdict_agreement.py",),
     ),
     Fault(

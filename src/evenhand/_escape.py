@@ -1,4 +1,4 @@
-"""Escaping of control and format characters in text that comes from data."""
+"""Escaping of control and format characters in text from data, and of values in rules."""
 
 from __future__ import annotations
 
@@ -76,3 +76,27 @@ def short(text: Any, length: int = LONGEST) -> str:
         return line
     end = length // 3
     return f"{line[: length - end - 1]}…{line[-end:]}"
+
+
+# --- values in the text of rules, which the command reads and reports print
+
+OR_MISSING = "(or missing)"
+"""What follows a comparison that rows with a missing value meet as well."""
+
+JOINS = re.compile(r"\s(?:and|or)\s", re.IGNORECASE)
+"""Words between comparisons. Of these only "and" is one of the language: "or" is refused."""
+
+
+def as_value(value: str) -> str:
+    """Return a value as `GroupRule.parse` reads it: in quotes where it needs them.
+
+    Examples
+    --------
+    >>> print(as_value("cook"), as_value("a and b = c"))
+    cook "a and b = c"
+    """
+    is_trimmed = value == value.strip() != "" and not value.endswith(OR_MISSING)
+    if is_trimmed and '"' not in value and not JOINS.search(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -134,13 +134,7 @@ class Table:
     note: str = ""
 
     @classmethod
-    def of(
-        cls,
-        label: str,
-        items: Iterable[Item],
-        cells: Cells[Item],
-        **options: Any,
-    ) -> Table:
+    def of(cls, label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table:
         """Return a table with one row per item.
 
         Parameters

@@ -9,21 +9,8 @@ from dataclasses import replace
 import msgspec
 
 from evenhand._escape import short, visible
-from evenhand._format import (
-    at_most,
-    confidence_in_full,
-    count,
-    percent,
-    points,
-    points_in_full,
-)
-from evenhand._table import (
-    SCREEN,
-    folded_command,
-    labelled,
-    line_width,
-    wrapped,
-)
+from evenhand._format import at_most, confidence_in_full, count, percent, points, points_in_full
+from evenhand._table import SCREEN, folded_command, labelled, line_width, wrapped
 from evenhand.report import tables
 from evenhand.report.charts import (
     calibration_chart,

@@ -179,8 +179,6 @@ class Chart:
         Layers in drawing order.
     title, note : str
         Text above the chart.
-    height : float
-        Height in units of the picture; a figure is 480 units wide.
     rows : sequence of Row
         Named rows from top to bottom, of a chart without a vertical axis: row i is at y = -i - 0.5.
     heads : sequence of str
@@ -193,7 +191,6 @@ class Chart:
     y: Axis | None = None
     title: str = ""
     note: str = ""
-    height: float = 300
     rows: Sequence[Row] = ()
     heads: Sequence[str] = ()
 
@@ -272,7 +269,7 @@ def frame_of(chart: Chart, width: Width) -> Frame:
     """Return the frame of a chart: names of rows are above the marks unless it is wide."""
     units, is_wide = WIDTHS[width], width == "wide"
     if not chart.rows:
-        return Frame(chart.x, chart.y or Axis(0, 1), chart.height * (1.25 if is_wide else 1), units)
+        return Frame(chart.x, chart.y or Axis(0, 1), 375 if is_wide else 300, units)
     n, axis = len(chart.rows), Axis(-len(chart.rows), 0)
     if is_wide:
         right = VALUES if chart.heads else 20
@@ -373,17 +370,14 @@ def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = ""
     return Row(one_line(capitalized(name)), whole(one.n), values, one is rows.leading, summary)
 
 
-def _marks(found: Iterable[Finding], marks: Sequence[Point], rows: AuditRows) -> list[Layer]:
+def _marks(found: Iterable[Finding], marks: Sequence[Point], rows: AuditRows) -> Points:
     """Return marks with their results: red squares where a problem was found, else circles."""
-    layers: dict[bool, list[Point]] = {False: [], True: []}
+    shown = []
     for one, point in zip(found, marks, strict=True):
         result = tables.result(one, rows).text
         tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
-        layers[one.problem].append(replace(point, tip=tip))
-    return [
-        Points(layers[False], "no problem found", "grey", "hollow"),
-        Points(layers[True], "problem found", "red", "square"),
-    ]
+        shown.append(replace(point, tip=tip, is_off=one.problem))
+    return Points(shown, "no problem found", "grey", "hollow", "problem found")
 
 
 def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool) -> Chart:
@@ -426,7 +420,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
     return Chart(
         f"{title} The table has the numbers.",
         axis,
-        [*below, *_marks(drawn, marks, rows), *above],
+        [*below, _marks(drawn, marks, rows), *above],
         title=title.rstrip("."),
         note=note,
         rows=named,
@@ -469,7 +463,7 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     return Chart(
         f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
         Axis(0.5, max(drawn) + 0.5, title, [*drawn], lambda i: f"{i}" if i <= n else "group"),
-        [*layers, *_marks(drawn.values(), marks, rows)],
+        [*layers, _marks(drawn.values(), marks, rows)],
         top_axis(max([most, *(one.predicted or 0.0 for one in drawn.values())])),
         title=f"Predicted and observed, by {part} of the forecast",
         note=note,
@@ -499,7 +493,7 @@ def survival_chart(rows: AuditRows) -> Chart | None:
     return Chart(
         "Predicted and observed rate by the horizon, by group; the table has the numbers.",
         top_axis(max(ends)),
-        [*layers, *_marks(found, marks, rows)],
+        [*layers, _marks(found, marks, rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
         rows=named,

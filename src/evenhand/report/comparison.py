@@ -36,7 +36,7 @@ from evenhand.report.document import (
     short_text,
     source_facts,
 )
-from evenhand.report.kinds import formatter_of, one_line, reach_of, signed
+from evenhand.report.kinds import formatter_of, one_line, signed
 from evenhand.results import Change, ComparedGroup, ComparisonRows
 
 Show = Callable[..., str]
@@ -174,10 +174,10 @@ class Shown:
             ends = UNKNOWN
             if name not in LISTED and not is_paired:
                 # the own intervals of both audits
-                reach = reach_of if show is signed else partial(band, show)
-                ends = " → ".join(reach(*one.interval(side)[1:]) for side in ("before", "after"))
+                sides = (one.interval(side)[1:] for side in ("before", "after"))
+                ends = " → ".join(band(show, *side) for side in sides)
             elif name not in LISTED and not is_short and is_known(one.change):
-                within = reach_of(one.change_low, one.change_high)
+                within = band(signed, one.change_low, one.change_high)
                 ends = signed(one.change) + (f", {within}" if within != UNKNOWN else "")
             return Value(_to(one, show, " → "), ends, one.change)
 
@@ -304,8 +304,8 @@ def _scores(rows: ComparisonRows) -> list[Part]:
     def change(one: Change) -> str | Value:
         if one.change_low is None:
             return UNKNOWN
-        reach = reach_of(one.change_low, one.change_high, number)
-        return Value(signed(one.change, number), reach, one.change)
+        show = partial(signed, show=number)
+        return Value(show(one.change), band(show, one.change_low, one.change_high), one.change)
 
     cells: Cells[Change] = {
         Column("measure"): lambda one: one.measure,

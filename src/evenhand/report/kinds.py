@@ -11,7 +11,8 @@ from typing import Any
 
 from evenhand._escape import short
 from evenhand._format import (
-    UNKNOWN,
+    Show,
+    Toward,
     and_more,
     count,
     in_full,
@@ -98,8 +99,8 @@ class Kind:
         The error and what it is, in a sentence.
     point : str
         Definition of the error.
-    error, residual : str
-        Titles of the columns of errors, and of outcome minus forecast.
+    residual : str
+        Title of the column of outcome minus forecast.
     has_rates : bool, default False
         Whether forecasts are probabilities, which have no intervals and are compared with rates.
     has_range : bool, default False
@@ -117,7 +118,6 @@ class Kind:
     directions: Mapping[str | None, str] = field(default_factory=lambda: FORECAST)
     gap: str = "error (average gap of predicted and observed shares)"
     point: str = SCALE
-    error: str = "Error in points"
     residual: str = "Outcome minus forecast"
     has_rates: bool = False
     has_range: bool = False
@@ -175,7 +175,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                     " prediction, in points. Of all people it is the mean distance within tenths of"
                     " the probability."
                 ),
-                error="Distance in points",
                 residual="Difference in points",
                 has_rates=True,
             ),
@@ -251,20 +250,11 @@ def formatter_of(unit: str | None) -> Callable[..., str]:
     return known.get(str(unit), number)
 
 
-def signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
+def signed(value: float | None, toward: Toward = "nearest", show: Show = points) -> str:
     """Write a change with its sign."""
-    if not is_known(value):
-        return UNKNOWN
     # a change that is printed as 0 has no sign
     text = show(value, toward)
-    return f"+{text}" if value > 0 and text.strip("0.,") else text
-
-
-def reach_of(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
-    """Write the interval of a change, rounded outwards."""
-    if not (is_known(low) and is_known(high)):
-        return UNKNOWN
-    return f"{signed(low, show, 'down')} to {signed(high, show, 'up')}"
+    return f"+{text}" if is_known(value) and value > 0 and text.strip("0.,") else text
 
 
 LONGEST_NAME = 60
@@ -292,8 +282,6 @@ class Measure:
     level : float
         Probability of the interval, width of the rounding cell or size of the group; NaN for
         quantities without a level.
-    group : str or None
-        Name of the group in which it is measured; None for all people.
 
     Examples
     --------
@@ -303,14 +291,9 @@ class Measure:
 
     what: str
     level: float = float("nan")
-    group: str | None = None
 
     def __str__(self) -> str:
-        if self.group is None:
-            return MEASURES[self.what][0].format(level=self.level, share=in_full(self.level))
-        # the error of a group is its own, not the average error
-        name = "error" if self.what == "error" else str(Measure(self.what, self.level))
-        return f"{name}, {self.group}"
+        return MEASURES[self.what][0].format(level=self.level, share=in_full(self.level))
 
     def unit(self, outcome: str) -> str:
         """Return the unit; `outcome` is the unit of the outcome."""
@@ -415,10 +398,7 @@ class NoteKind(Enum):
 
 
 def note(
-    kind: NoteKind,
-    subject: Sequence[str] = (),
-    numbers: Sequence[float] = (),
-    reason: str = "",
+    kind: NoteKind, subject: Sequence[str] = (), numbers: Sequence[float] = (), reason: str = ""
 ) -> Note:
     """Return a note, whose sentence is the template of its kind.
 

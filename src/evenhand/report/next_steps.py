@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from evenhand._escape import OR_MISSING, as_value
 from evenhand._format import count, in_full, is_largest, joined
 from evenhand.report.kinds import Kind
 from evenhand.results import MASS, AuditRows, Finding
@@ -113,13 +113,8 @@ def _rule_of(one: Finding) -> str:
             operator, value = each["operator"], each["value"]
             words = {"missing": "is missing", "present": "is not missing"}.get(operator, operator)
             text = f"{each['column']} {words}"
-            if value is not None:
-                # values with words or signs of rules are in quotes
-                is_plain = value == value.strip() != "" and not value.endswith("(or missing)")
-                is_plain &= '"' not in value and not re.search(r"\s(?:and|or)\s", value, re.I)
-                escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-                text += f" {value}" if is_plain else f' "{escaped}"'
-            texts.append(text + " (or missing)" * bool(condition.get("or_missing")))
+            text += "" if value is None else f" {as_value(value)}"
+            texts.append(text + f" {OR_MISSING}" * bool(condition.get("or_missing")))
     return " and ".join(texts)
 
 

@@ -40,7 +40,6 @@ from evenhand.report.kinds import (
     Key,
     Kind,
     NoteKind,
-    reach_of,
     signed,
 )
 from evenhand.report.next_steps import next_steps
@@ -133,20 +132,18 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
     # longer names first: the column "age at entry" takes precedence over the column "age"
     known = sorted(columns, key=len, reverse=True)
     for part in text.split(" and "):
-        column = next(
-            (one for one in known if part.startswith(one) and COMPARISON.fullmatch(part, len(one))),
-            None,
-        )
-        match = COMPARISON.fullmatch(part, len(column or ""))
-        if column is None or match is None:
+        found = (COMPARISON.fullmatch(part, len(one)) for one in known if part.startswith(one))
+        match = next(filter(None, found), None)
+        if match is None:
             return text
-        operator, value = match[1], (match[2] or "").strip('"')
+        column, operator, value = part[: match.start()], match[1], (match[2] or "").strip('"')
         if operator in NUMBER:
-            is_age = column.lower() == "age"
             # long numbers have commas between thousands
             number = f"{int(value):,}" if re.fullmatch(r"\d{5,}", value) else value
-            text_of = (AGE if is_age else NUMBER)[operator].format(number)
-            (ages if is_age else others).append(text_of if is_age else f"{column} {text_of}")
+            if column.lower() == "age":
+                ages.append(AGE[operator].format(number))
+            else:
+                others.append(f"{column} {NUMBER[operator].format(number)}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = bool(WORD.fullmatch(value)) and not any(
                 f"{other} {sign} {value}" in rules
@@ -249,7 +246,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
     if is_everyone and direction and one.off and not rows.is_everyone_problem:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
-    found, covered = [*([direction] if direction else []), error], one.coverage_80
+    found, covered = [*filter(None, [direction]), error], one.coverage_80
     if covered is None:
         size = f"forecasts are off by {points(one.size.value)} points"
         return found if direction else [size, error]
@@ -257,11 +254,11 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     of = " of outcomes" if rows.leading is None or one is rows.leading else ""
     coverage = f"the 80% interval covers {percent(covered)}{of}"
     if is_everyone and one is not rows.leading:
-        return [*(rate or []), coverage, error, *found[:-1]]
+        return [*rate, coverage, error, *found[:-1]]
     # a coverage near 80% is not what is wrong
     is_first = is_everyone or abs(covered - 0.8) > 0.05 or not direction
     found.insert(0 if is_first else 1, coverage)
-    return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
+    return [*rate, *found] if not rate or is_everyone else [*rate, error]
 
 
 def _probabilities(rows: AuditRows) -> list[str]:
@@ -280,7 +277,7 @@ def _probabilities(rows: AuditRows) -> list[str]:
     if rows.is_everyone_problem and (everyone.error or 0) <= rows.tolerance:
         found.reverse()
     if everyone.rate is not None:
-        reach = reach_of(everyone.bias_low, everyone.bias_high)
+        reach = band(signed, everyone.bias_low, everyone.bias_high)
         difference = signed(everyone.bias) + (f" ({reach})" if reach != UNKNOWN else "")
         rates = f"{percent(everyone.rate)} had the event, {percent(everyone.predicted)} predicted"
         # what decides stands first: the rates of all people may agree
@@ -308,7 +305,7 @@ def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
             return []
     if rate is None or predicted is None:
         return []
-    reach = reach_of(ends[0], ends[1])
+    reach = band(signed, *ends)
     change = f"difference {signed(bias)} points{f', {reach}' * (reach != UNKNOWN)}{n}"
     factor = rate / predicted if predicted else 1.0
     if abs(factor - 1) >= 0.05:

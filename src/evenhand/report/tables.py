@@ -27,7 +27,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
-from evenhand.report.kinds import IN_TIME, Kind, formatter_of, reach_of, signed, units_of
+from evenhand.report.kinds import IN_TIME, Kind, formatter_of, signed, units_of
 from evenhand.report.slots import name_of
 from evenhand.results import (
     AuditRows,
@@ -100,10 +100,10 @@ def groups(
 
     def bias(one: Finding) -> Value:
         if not kind.has_rates:
-            return Value(signed(one.bias, plain_number), order=one.bias)
+            return Value(signed(one.bias, show=plain_number), order=one.bias)
         if one.bias is None:
             return estimate(one.size, points)
-        reach = reach_of(one.bias_low, one.bias_high)
+        reach = band(signed, one.bias_low, one.bias_high)
         if reach == UNKNOWN and one.least:
             reach = f"{at_least(one.least)} or more"
         return Value(signed(one.bias), reach, one.bias)
@@ -124,7 +124,7 @@ def groups(
         numeric("Times"): times,
         numeric("80% interval covers"): lambda one: share(one.coverage_80),
         numeric(kind.residual): bias,
-        numeric(kind.error): error,
+        numeric("Error in points"): error,
         numeric("Without an assumption"): lambda one: Value(
             band(points, one.least_error, one.most_error), order=one.least_error
         ),

@@ -30,16 +30,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import SCREEN, Cells, Column, Table, Value, line_width, lines_within, numeric
-from evenhand.report.charts import (
-    Axis,
-    Chart,
-    Color,
-    Line,
-    Point,
-    Points,
-    Shape,
-    time_axis,
-)
+from evenhand.report.charts import Axis, Chart, Color, Line, Point, Points, Shape, time_axis
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -52,7 +43,7 @@ from evenhand.report.document import (
     document_text,
     embedded,
 )
-from evenhand.report.kinds import one_line, people_of, reach_of, signed
+from evenhand.report.kinds import one_line, people_of, signed
 from evenhand.results import Row, Values, plain
 
 Floats = NDArray[np.float64]
@@ -286,7 +277,7 @@ def _promised(watched: Watched) -> str:
     sides = settings.get("targets")
     bound = f"at most {at_most(settings['target'])}"
     if sides is not None:
-        bound = reach_of(-sides[1], sides[0])
+        bound = band(signed, -sides[1], sides[0])
     text = f"{STATISTICS.get(settings['statistic'], '')}{bound} points"
     if settings["atom"] is not None:
         people = people_of(number_in_full(settings["atom"]), is_time=False)
@@ -307,9 +298,7 @@ def _promised(watched: Watched) -> str:
     text += f". Worst group: an estimated {show(estimate)} points"
     known = sorted(filter(is_known, ends))
     if len(known) == 2 and known != [estimate, estimate]:
-        low, high = known
-        reach = band(points, low, high) if sides is None else reach_of(low, high)
-        text += f", {reach} whatever the missing outcomes are"
+        text += f", {band(show, *known)} whatever the missing outcomes are"
     recent = promise.get("recent")
     if recent is not None and is_known(now := of_side(recent)[0]):
         text += f"; {show(now)} from {date_words(recent['since'])} on"

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand._escape import JOINS, OR_MISSING, as_value
 from evenhand._format import count
 from evenhand._kinds import OutcomeKind
 from evenhand._validate import (
@@ -733,14 +734,9 @@ QUOTED = r'"(?:[^"\\]|\\.)*"'
 
 ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
-OR_MISSING = "(or missing)"
-
 LOOKS_LIKE_COMPARISON = re.compile(r"[<>=]|\bis\b|\bmissing\b|\bpresent\b")
 
 AND = re.compile(" and ")
-
-JOINS = re.compile(r"\s(?:and|or)\s", re.IGNORECASE)
-"""Words between comparisons. Of these only "and" is one of the language: "or" is refused."""
 
 
 def _pattern(columns: Sequence[str]) -> re.Pattern[str]:
@@ -771,21 +767,6 @@ def _is_read_well(comparison: re.Match[str]) -> bool:
     others = (JOINS if is_equality else AND).split(value)[1:]
     is_cut_off = "and" in (value.split(" ")[0], value.split(" ")[-1])
     return not (is_cut_off or any(map(LOOKS_LIKE_COMPARISON.search, others)))
-
-
-def as_value(value: str) -> str:
-    """Return a value as `GroupRule.parse` reads it: in quotes where it needs them.
-
-    Examples
-    --------
-    >>> print(as_value("cook"), as_value("a and b = c"))
-    cook "a and b = c"
-    """
-    is_trimmed = value == value.strip() != "" and not value.endswith(OR_MISSING)
-    if is_trimmed and '"' not in value and not JOINS.search(value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _error(text: str, columns: Sequence[str], source: str) -> InputError:
