@@ -228,7 +228,39 @@ def test_the_short_text_fits_a_screen(name):
     assert labels == [word for word in order if word in labels]
     assert labels[-1] == "Next"
     assert re.search(r"\(all: (--full|summary\(full=True\))\) [A-Z]", " ".join(lines))
-    assert rows.leading is None or f"\n\n{Slots(rows).name[:8]}" in text
+    worst = re.search(r"\n\n(?:Worst +)?(\S{,8})", text)[1]
+    assert rows.leading is None or Slots(rows).name.startswith(worst)
+
+
+LONG = {
+    "annual_income > 52340.5 and employment = self-employed and region != south": 0.35,
+    "existing_credit_lines <= 3.5 and months_at_address > 118.5": 0.3,
+    "requested_amount > 12750 and loan_purpose = debt consolidation": 0.25,
+}
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.175])
+def test_a_text_of_probabilities_with_long_rules_has_12_lines(rate):
+    scan = [
+        rates(rule, 750, 0.15, of_group, 0.06, p_adjusted=1e-9, rule=[{"comparisons": []}],
+              features=[part.split()[0] for part in rule.split(" and ")])
+        for rule, of_group in LONG.items()
+    ]  # fmt: skip
+    everyone = rates("everyone", 20_000, 0.15, rate, 0.006)
+    command = "evenhand audit loans.csv --target defaulted --forecast probability=p --groups region"
+    values = calm_scores(predicted=0.15) | {"groups": [everyone], "scan": scan}
+    for provenance in ({}, {"command": command}):
+        text = audit_text(judged(values | {"provenance": provenance}))
+        lines = text.splitlines()
+        assert len(lines) <= 12
+        # rules of commands are not broken
+        assert max(len(line) for line in lines if "--by" not in line) <= 80
+        flat = " ".join(text.split())
+        assert ("The average is right." in flat) == (rate == 0.15)
+        worst = "Worst Self-employed, not south, annual_income over 52,340.5: 35.0% had the event,"
+        for part in (worst, "+14.0 to +26.0 (750 rows)", "in 3 with 95% confidence", "Not tested"):
+            assert part in flat, part
+        assert not provenance or f"--by '{next(iter(LONG))}'" in flat
 
 
 NAMES = {

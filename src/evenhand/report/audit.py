@@ -38,9 +38,9 @@ from evenhand.report.document import (
     source_facts,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, one_line
-from evenhand.report.next_steps import Step
+from evenhand.report.next_steps import Step, next_steps
 from evenhand.report.slots import Slots, capitalized
-from evenhand.results import AuditRows, Finding, Verdict
+from evenhand.results import GROUPS_LISTED, AuditRows, Finding, Verdict
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
 
@@ -278,8 +278,12 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
 LINES = 12
 """Most lines, beside what a reader must not miss."""
 
-LABEL = 18
+LABEL = 17
 """Most characters of the column of labels."""
+
+ALWAYS = -4
+"""Rank of parts of a short text that are never left out. Those between are left out last: the third
+and the second group to repair, the empty line, and what was found of everyone."""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
@@ -291,34 +295,40 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     shown = "" if slots.name else slots.lead
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
     heading = f"{slots.heading} (all: {'--full' if rows.has_command else 'summary(full=True)'})"
-    head = [wrapped(heading, width), wrapped(f"{verdict} {shown}".strip(), width), ""]
-    what, code, is_command = slots.next[0]
-    code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
-    last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
-    last += "\n  " + code.replace("\n", "\n  ") if code else ""
-    worst = f"{capitalized(slots.fact)}. {slots.lead}".strip() if slots.name else ""
-    # rank, label and text; those of high rank are left out first
-    blocks = [(0, slots.name, worst)]
+    head = f"{wrapped(heading, width)}\n{wrapped(f'{verdict} {shown}'.strip(), width)}\n"
+    label, worst = slots.name, f"{capitalized(slots.fact)}. {slots.lead}".strip()
+    # a name with more lines than its text begins the text
+    if wrapped(label, LABEL - 2).count("\n") > wrapped(worst, width - LABEL).count("\n"):
+        label, worst = "Worst", f"{slots.title} {slots.lead}".strip()
+    # rank, label and text
+    blocks = [(ALWAYS, label, worst)] if label else []
     for i, (name, text) in enumerate(slots.others):
         found = f"{name}: {text.split('; ')[0].removesuffix('.')}"
-        blocks.append((2 + 4 * i, "" if i else "Also", found))
+        blocks.append((2 + 2 * i, "" if i else "Also", found))
     if rows.leading is None or rows.leading not in rows.overall:
         n = 1 if slots.kind.has_rates or rows.survival else 2
-        blocks.append((0, "Everyone", " ".join(slots.everyone[:n])))
+        rank = ALWAYS + 1 if slots.name else ALWAYS
+        blocks.append((rank, "Everyone", " ".join(slots.everyone[:n])))
         blocks.append((1, "", " ".join(slots.everyone[n:4])))
-    blocks += [(0, "Caution", text) for text in slots.cautions]
-    blocks += [(0 if rows.bound else 3, "Proven", text) for text in slots.proven[:1]]
+    blocks += [(ALWAYS, "Caution", text) for text in slots.cautions]
+    blocks += [(ALWAYS if rows.bound else 3, "Proven", text) for text in slots.proven[:1]]
     tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
     untested = "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested)
-    blocks += [(0, "Not tested", untested), *((0, "Gate", text) for text in slots.gate)]
-    blocks = [one for one in blocks if one[2]]
-    while True:
-        beside = labelled([one[1:] for one in blocks], width, LABEL)
-        text = "\n".join([*head, beside, last])
-        least = max(blocks, key=lambda one: one[0])
-        if text.count("\n") < LINES or not least[0]:
-            return text
-        blocks.remove(least)
+    blocks += [(ALWAYS, "Not tested", untested), *((ALWAYS, "Gate", text) for text in slots.gate)]
+    # beside cautions, conditions of a gate and a guarantee, which take lines of their own
+    least = 0 if slots.cautions or slots.gate or rows.bound else ALWAYS
+    for most in range(3 + 2 * len(slots.others), least - 1, -1):
+        n_groups = max(GROUPS_LISTED + min(most, 0), 1)
+        what, code, is_command = next(next_steps(rows, slots.kind, n_groups))
+        code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
+        last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
+        last += "\n  " + code.replace("\n", "\n  ") if code else ""
+        listed = [(label, text) for rank, label, text in blocks if text and rank <= most]
+        beside = "\n" * (most > ALWAYS + 1) + labelled(listed, width, LABEL)
+        text = f"{head}{beside}\n{last}"
+        if text.count("\n") < LINES:
+            break
+    return text
 
 
 def audit_markdown(rows: AuditRows) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from evenhand._escape import OR_MISSING, as_value
 from evenhand._format import count, in_full, is_largest, joined
 from evenhand.report.kinds import Kind
-from evenhand.results import MASS, AuditRows, Finding
+from evenhand.results import GROUPS_LISTED, MASS, AuditRows, Finding
 
 
 class Step(NamedTuple):
@@ -20,12 +20,6 @@ class Step(NamedTuple):
     what: str
     code: str = ""
     is_command: bool = False
-
-    @classmethod
-    def of(cls, rows: AuditRows, what: str, command: str, python: str) -> Step:
-        """Return a step as a command for who audited with the command, else in Python."""
-        is_command = bool(command) and (rows.has_command or not python)
-        return cls(what, command if is_command else python, is_command)
 
 
 FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
@@ -43,10 +37,11 @@ MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
 APART = "on rows new to model and audit"
 
 
-def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
-    """Yield what to do next: repair, collect rows, prove; the most urgent first."""
+def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterator[Step]:
+    """Yield what to do next: repair at most so many groups, collect rows, prove."""
     if rows.problems:
-        yield _repair(rows, _options(rows, FORECASTS))
+        options = _options(rows, FORECASTS)
+        yield _repair(rows, options, most if options else GROUPS_LISTED)
     elif kind.has_range:
         # a plan is for outcomes that are all known
         yield Step("Follow people for longer, collect more rows, or name fewer groups.")
@@ -58,11 +53,12 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
             rate = f"{min(max(rows.everyone.rate, 0.001), 0.999):.3g}"
             command, python = f"{command} --rate {rate}", f"{python}, rate={rate}"
         what = "Plan how many rows would show smaller errors."
-        yield Step.of(rows, what, command, f"print(evenhand.plan({python}))")
+        code = command if rows.has_command else f"print(evenhand.plan({python}))"
+        yield Step(what, code, rows.has_command)
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
 
-def _repair(rows: AuditRows, options: str) -> Step:
+def _repair(rows: AuditRows, options: str, most: int) -> Step:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
     worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
     others = [one for one in rows.problems if not any(one is other for other in apart)]
@@ -70,7 +66,7 @@ def _repair(rows: AuditRows, options: str) -> Step:
     is_of_all = rows.is_everyone_problem and (not others or any(worst is one for one in apart))
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None)
-    ruled = [one for one in listed if one.rule] or [one for one in others if one.rule][:1]
+    ruled = [one for one in listed if one.rule][:most] or [one for one in others if one.rule][:1]
     if not rows.has_command:
         # in Python all groups with a problem are repaired; masks have no rule, but the reader has
         # them, unlike the rows of groups by features and of those found by search
@@ -137,8 +133,8 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
     wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
     size = f"{in_full(MASS)} of {kind.people}"
     what = f"To prove coverage for every group of at least {size}, use {wider}a draw."
-    plan = f"evenhand plan --goal {GOAL}", f"print(evenhand.plan({GOAL}))"
-    yield Step.of(rows, what, *plan)
+    plan = f"evenhand plan --goal {GOAL}" if rows.has_command else f"print(evenhand.plan({GOAL}))"
+    yield Step(what, plan, rows.has_command)
     line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
     what = (
         "If wider intervals are acceptable, randomize as little as the proof needs on other rows."
@@ -162,7 +158,7 @@ def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -
         until = "" if horizon is None else f", horizon={horizon:.15g}"
         given.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
     code = "\n".join([*given, *filter(None, lines)]).replace("{}", "X_other, y_other")
-    return Step.of(rows, what, command if options else "", code)
+    return Step(what, command, is_command=True) if options else Step(what, code)
 
 
 def _options(rows: AuditRows, names: Sequence[str]) -> str:

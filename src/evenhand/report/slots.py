@@ -25,6 +25,7 @@ from evenhand._format import (
     is_largest,
     is_trivial,
     joined,
+    number_in_full,
     percent,
     plain_number,
     points,
@@ -131,7 +132,7 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
     words, ages, others, is_alone = list[str](), list[str](), list[str](), False
     # longer names first: the column "age at entry" takes precedence over the column "age"
     known = sorted(columns, key=len, reverse=True)
-    for part in text.split(" and "):
+    for part in dict.fromkeys(text.split(" and ")):
         found = (COMPARISON.fullmatch(part, len(one)) for one in known if part.startswith(one))
         match = next(filter(None, found), None)
         if match is None:
@@ -139,7 +140,8 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
         column, operator, value = part[: match.start()], match[1], (match[2] or "").strip('"')
         if operator in NUMBER:
             # long numbers have commas between thousands
-            number = f"{int(value):,}" if re.fullmatch(r"\d{5,}", value) else value
+            is_long = re.fullmatch(r"\d{5,}(\.\d+)?", value)
+            number = number_in_full(float(value)) if is_long else value
             if column.lower() == "age":
                 ages.append(AGE[operator].format(number))
             else:
@@ -185,13 +187,12 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
         where = (
             f"in {count(status.n_problems, 'group')}: everyone{others * (status.n_problems > 1)}."
         )
-    elif everyone.rate is not None and not everyone.is_mean_off:
-        rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
-        where += f" The average is right ({rates})."
     # every problem is beyond the tolerance by its estimate, or by its slope
     beyond = f"over {limit} points" + " (or slope far from 1)" * kind.has_rates
     sure = f"in {n:,} with" if n else "and not 0 with"
-    return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence."
+    is_right = kind.has_rates and not rows.is_everyone_problem and not everyone.is_mean_off
+    average = " The average is right." * is_right
+    return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence.{average}"
 
 
 ALL = "all people together"
