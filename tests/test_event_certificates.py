@@ -64,7 +64,7 @@ class World:
         )
 
 
-def evenly(ppf, n=4000):
+def evenly(ppf, n=1000):
     return np.asarray(ppf((np.arange(n) + 0.5) / n))
 
 
