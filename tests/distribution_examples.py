@@ -74,15 +74,9 @@ class Example:
     least_p: float = 0.0
 
 
-def frozen(values):
+def frozen(values, dtype=np.float64):
     """Return the values as an array that nobody can write to."""
-    array = np.array(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array
-
-
-def frozen_numbers(values):
-    array = np.array(values, dtype=np.intp)
+    array = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
 
@@ -149,14 +143,10 @@ def randomized(base, link, alpha):
     """Build with one draw per person in one dimension, with the same draws for everybody in two."""
 
     def build(shape):
-        draws = (
-            np.array([0.37, 0.004, 0.81, 0.55])
-            if len(shape) == 1
-            else np.array([[0.37, 0.004, 0.81]])
-        )
+        draws = [0.37, 0.004, 0.81, 0.55][: shape[-1]]
         # (4, 3) from people (4, 1) and draws (1, 3)
-        people = shape if len(shape) == 1 else (shape[0], 1)
-        return Randomized(base(people), LINKS[link](alpha), frozen(draws[..., : shape[-1]]))
+        people, draws = (shape, draws) if len(shape) == 1 else ((shape[0], 1), [draws])
+        return Randomized(base(people), LINKS[link](alpha), frozen(draws))
 
     return build
 
@@ -179,22 +169,13 @@ def recalibrated(base):
     """Build with a map shared by all rows in one dimension, with a map for each row in two."""
 
     def build(shape):
-        rng = np.random.default_rng(9)
-        maps, which = (
-            ((), None)
-            if len(shape) == 1
-            else ((shape[0],), frozen_numbers(np.arange(shape[0])[:, None]))
-        )
-        levels, values = (
-            np.cumsum(rng.uniform(0.3, 1.0, (*maps, 8)), axis=-1) / 10 for _ in range(2)
-        )
-        ends = np.zeros((*maps, 1)), np.ones((*maps, 1))
-        return Recalibrated(
-            base(shape),
-            frozen(np.concatenate((ends[0], levels, ends[1]), axis=-1)),
-            frozen(np.concatenate((ends[0], values, ends[1]), axis=-1)),
-            which,
-        )
+        maps, which = (), None
+        if len(shape) > 1:
+            maps, which = shape[:1], frozen(np.arange(shape[0])[:, None], np.intp)
+        inner = np.cumsum(np.random.default_rng(9).uniform(0.3, 1.0, (2, *maps, 8)), axis=-1) / 10
+        ends = np.zeros((2, *maps, 1)), np.ones((2, *maps, 1))
+        levels, values = np.concatenate((ends[0], inner, ends[1]), axis=-1)
+        return Recalibrated(base(shape), frozen(levels), frozen(values), which)
 
     return build
 
@@ -272,6 +253,13 @@ FAMILY_BUILDS = {
 }
 """One build of each family to wrap, and the tolerance of a table over it."""
 
+lognormal = transformed(normal, low=0.0)
+logit_normal = transformed(normal, low=0.0, high=10.0)
+mirrored = transformed(mixture, high=3.0, bend=2.0)
+
+CUT = {"tolerance": SMOOTH, "least_p": 1e-3}
+"""Of truncated examples."""
+
 CONTINUOUS = (
     Example("normal", normal, CLOSED),
     Example("mixture", mixture, CLOSED),
@@ -288,10 +276,7 @@ CONTINUOUS = (
     ),
     *(
         Example(
-            f"randomized survival curves {link}",
-            randomized(survival_curves, link, 0.15),
-            SMOOTH,
-            low=0.0,
+            f"randomized curves {link}", randomized(survival_curves, link, 0.15), SMOOTH, low=0.0
         )
         for link in LINKS
     ),
@@ -312,39 +297,20 @@ CONTINUOUS = (
     Example("randomized recalibrated", randomized(recalibrated(normal), "laplace", 0.2), SMOOTH),
     Example("joined", joined(normal, samples), CLOSED),
     Example("randomized joined", randomized(joined(normal, quantiles), "entropic", 0.2), SMOOTH),
-    Example("lognormal", transformed(normal, low=0.0), SMOOTH, low=0.0),
+    Example("lognormal", lognormal, SMOOTH, low=0.0),
     Example("bent normal", transformed(normal, low=-1.0, bend=0.7), SMOOTH, low=-1.0),
     Example("bent quantiles", transformed(quantiles, low=-1.0, bend=50.0), SMOOTH, low=-1.0),
-    Example("mirrored mixture", transformed(mixture, high=3.0, bend=2.0), LUMPY, high=3.0),
-    Example("logit-normal", transformed(normal, low=0.0, high=10.0), SMOOTH, low=0.0, high=10.0),
-    Example(
-        "randomized lognormal",
-        randomized(transformed(normal, low=0.0), "entropic", 0.2),
-        SMOOTH,
-        low=0.0,
-    ),
-    Example(
-        "recalibrated logit-normal",
-        recalibrated(transformed(normal, low=0.0, high=10.0)),
-        SMOOTH,
-        low=0.0,
-        high=10.0,
-    ),
-    Example("truncated normal", truncated(normal, 0.0, np.inf), SMOOTH, low=0.0, least_p=1e-3),
-    Example(
-        "truncated on both sides",
-        truncated(mixture, -1.0, 2.0),
-        SMOOTH,
-        low=-1.0,
-        high=2.0,
-        least_p=1e-3,
-    ),
+    Example("mirrored mixture", mirrored, LUMPY, high=3.0),
+    Example("logit-normal", logit_normal, SMOOTH, low=0.0, high=10.0),
+    Example("randomized lognormal", randomized(lognormal, "entropic", 0.2), SMOOTH, low=0.0),
+    Example("recalibrated logit-normal", recalibrated(logit_normal), SMOOTH, low=0.0, high=10.0),
+    Example("truncated normal", truncated(normal, 0.0, np.inf), **CUT, low=0.0),
+    Example("truncated on both sides", truncated(mixture, -1.0, 2.0), **CUT, low=-1.0, high=2.0),
     Example(
         "randomized truncated",
         randomized(truncated(quantiles, -np.inf, 1.0), "laplace", 0.2),
-        SMOOTH,
+        **CUT,
         high=1.0,
-        least_p=1e-3,
     ),
 )
 
@@ -355,9 +321,6 @@ LATTICE_BUILDS = {
     "own categorical": own_scores,
     "bernoulli": events,
 }
-
-lognormal = transformed(normal, low=0.0)
-mirrored = transformed(mixture, high=3.0, bend=2.0)
 
 WITH_ATOMS = (
     *(Example(name, build, EXACT) for name, build in LATTICE_BUILDS.items()),

@@ -53,33 +53,28 @@ def small_paic(**params):
     return PAICRegressor(**(QUICK | params))
 
 
-def small_boosted(**params):
-    quick = {
-        "n_estimators": 80,
-        "learning_rate": 0.1,
-        "min_child_samples": 5,
-        "cv": 3,
-        "random_state": 0,
-    }
-    return BoostedDistributionRegressor(**(quick | params))
-
-
 SEEDED = {"random_state": 0}
 
+
+def small_boosted(**params):
+    quick = {"n_estimators": 80, "learning_rate": 0.1, "min_child_samples": 5, "cv": 3}
+    return BoostedDistributionRegressor(**(quick | SEEDED | params))
+
+
+around = partial(RandomizedRegressor, **SEEDED)
+randomized = partial(Example, is_randomized=True)
+
 EXAMPLES = {
-    "PAICRegressor": Example(small_paic, is_randomized=True),
+    "PAICRegressor": randomized(small_paic),
     "MixtureMLPRegressor": Example(small_mixture),
     "BoostedDistributionRegressor": Example(small_boosted),
-    **{
-        f"RandomizedRegressor({name})": Example(
-            partial(RandomizedRegressor, **SEEDED, **params), is_randomized=True
-        )
-        for name, params in {
-            "Ridge": {"estimator": Ridge()},
-            "QuantileRegressor": {"estimator": QuantileRegressor(alpha=0.0), "alpha": 0.2},
-            "BayesianRidge, recalibrate": {"estimator": BayesianRidge(), "recalibrate": True},
-        }.items()
-    },
+    "RandomizedRegressor(Ridge)": randomized(partial(around, Ridge())),
+    "RandomizedRegressor(QuantileRegressor)": randomized(
+        partial(around, QuantileRegressor(alpha=0.0), alpha=0.2)
+    ),
+    "RandomizedRegressor(BayesianRidge, recalibrate)": randomized(
+        partial(around, BayesianRidge(), recalibrate=True)
+    ),
     "RecalibratedRegressor(BayesianRidge)": Example(
         partial(RecalibratedRegressor, BayesianRidge(), **SEEDED)
     ),
@@ -107,42 +102,29 @@ def as_amounts(y):
     return np.maximum(np.asarray(y) - 0.3, 0.0)
 
 
-HURDLE = HurdleRegressor(LogisticRegression(), BayesianRidge(), **SEEDED)
-COUNT, BINARY = OutcomeKind.COUNT, OutcomeKind.BINARY
 LOGISTIC = LogisticRegression()
+hurdle = partial(HurdleRegressor, LOGISTIC, BayesianRidge(), **SEEDED)
+counts = partial(Example, outcomes=as_counts, kind=OutcomeKind.COUNT)
+scores = partial(Example, outcomes=as_scores, kind=OutcomeKind.COUNT)
+events = partial(Example, outcomes=as_events, kind=OutcomeKind.BINARY)
+amounts = partial(Example, outcomes=as_amounts, kind=OutcomeKind.HURDLE)
 
 DISCRETE = {
-    "CountRegressor(PoissonRegressor)": Example(
-        partial(CountRegressor, PoissonRegressor(), **SEEDED), as_counts, COUNT
+    "CountRegressor(PoissonRegressor)": counts(
+        partial(CountRegressor, PoissonRegressor(), **SEEDED)
     ),
-    "CountRegressor(None)": Example(
-        partial(CountRegressor, **SEEDED), as_counts, COUNT, takes_mixed=True
+    "CountRegressor(None)": counts(partial(CountRegressor, **SEEDED), takes_mixed=True),
+    "ClassifierForecaster(None)": events(partial(ClassifierForecaster, **SEEDED), takes_mixed=True),
+    "ClassifierForecaster(LogisticRegression), scores": scores(
+        partial(ClassifierForecaster, LOGISTIC)
     ),
-    "ClassifierForecaster(None)": Example(
-        partial(ClassifierForecaster, **SEEDED), as_events, BINARY, takes_mixed=True
+    "RecalibratedClassifier(LogisticRegression)": events(partial(RecalibratedClassifier, LOGISTIC)),
+    "HurdleRegressor(LogisticRegression, BayesianRidge)": amounts(hurdle),
+    "RandomizedRegressor(LogisticRegression), scores": scores(
+        partial(around, LOGISTIC), is_randomized=True
     ),
-    "ClassifierForecaster(LogisticRegression)": Example(
-        partial(ClassifierForecaster, LOGISTIC), as_events, BINARY
-    ),
-    "ClassifierForecaster(LogisticRegression), scores": Example(
-        partial(ClassifierForecaster, LOGISTIC), as_scores, COUNT
-    ),
-    "RecalibratedClassifier(LogisticRegression)": Example(
-        partial(RecalibratedClassifier, LOGISTIC), as_events, BINARY
-    ),
-    "HurdleRegressor(LogisticRegression, BayesianRidge)": Example(
-        partial(HurdleRegressor, LOGISTIC, BayesianRidge(), **SEEDED),
-        as_amounts,
-        OutcomeKind.HURDLE,
-    ),
-    "RandomizedRegressor(LogisticRegression), scores": Example(
-        partial(RandomizedRegressor, LOGISTIC, **SEEDED), as_scores, COUNT, is_randomized=True
-    ),
-    "RandomizedRegressor(HurdleRegressor)": Example(
-        partial(RandomizedRegressor, HURDLE, alpha=0.2, **SEEDED),
-        as_amounts,
-        OutcomeKind.HURDLE,
-        is_randomized=True,
+    "RandomizedRegressor(HurdleRegressor)": amounts(
+        partial(around, hurdle(), alpha=0.2), is_randomized=True
     ),
 }
 """Forecasters of outcomes with atoms, by name, which begins with the class' name."""
