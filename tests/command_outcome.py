@@ -42,6 +42,12 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+def predict_args(place, table, out, *more, model="model"):
+    """Return a call that serves the forecasts of a model in a folder, with the key there."""
+    names = ("--forecast", place / model, "--id", "id", "--key-file", place / "key")
+    return ("predict", table, *names, "--out", out, *more)
+
+
 def key_file(path, key=KEY):
     """Write a key that its owner alone can read."""
     path.write_bytes(key)

@@ -30,8 +30,6 @@ from evenhand.draws import jittered
 from evenhand.outcomes import Rounding, as_outcomes
 from evenhand.tables import EVERYONE
 from parts_examples import QUICK_AUDIT as QUICK
-from parts_examples import searching
-from repeats import most_failures, repeats, statistical
 
 N = 800
 KINDS = ("binary", "count", "hurdle")
@@ -389,33 +387,3 @@ def test_audits_of_different_kinds_are_not_compared():
     y = np.random.default_rng(0).normal(size=N)
     made = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), people(), y, **QUICK)
     refused("a continuous outcome", compare, made, audited("count"))
-
-
-LAWS = {
-    "Poisson(0.5)": lambda n: Forecast.from_poisson(np.full(n, 0.5)),
-    "event of 10%": lambda n: Forecast.from_probability(np.full(n, 0.1)),
-    "atom of 30%": lambda n: Forecast.from_hurdle(
-        np.full(n, 0.3), Forecast.from_normal(np.full(n, 9.0), np.ones(n))
-    ),
-}
-
-
-@statistical
-@pytest.mark.parametrize("law", LAWS)
-def test_audits_of_true_forecasts_rarely_find_groups(law):
-    """Everyone, groups by the forecast, named, scanned and learned ones, positive part: 5%."""
-    n, sets = 600, repeats(200, shorter=16)
-    random = np.random.default_rng(list(LAWS).index(law))
-    forecast = LAWS[law](n)
-    found = 0
-    for _ in range(sets):
-        X = pd.DataFrame({"a": random.normal(size=n), "b": random.choice(["u", "v", "w"], n)})
-        # the distribution of the same forecasts with other outcomes
-        y = forecast.sample(random)
-        options = searching(QUICK, learned_masses=(0.2, 0.5), masses=(1.0,)) | {
-            "random_state": random
-        }
-        made = audit(forecast, X, y, groups=["b"], **searching(options, min_size=100))
-        listed = (made.groups, made.by_forecast, made.scan, made.learned, made.positive_part)
-        found += any(table["off"].any() for table in listed if len(table))
-    assert found <= most_failures(sets)

@@ -165,7 +165,7 @@ def test_json_with_a_slip_is_read_or_refused_in_a_line(kind, tmp_path):
         }
     )
     n_read = 0
-    for _ in range(500):
+    for _ in range(200):
         path.write_text(mutated(text, random), encoding="utf-8")
         try:
             found = Audit.read(path)
@@ -177,7 +177,7 @@ def test_json_with_a_slip_is_read_or_refused_in_a_line(kind, tmp_path):
         else:
             n_read += 1
             use(found)
-    assert 50 < n_read < 300
+    assert 20 < n_read < 120
 
 
 @pytest.mark.parametrize(

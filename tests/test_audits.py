@@ -307,15 +307,11 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     assert error < 0.2
 
 
-def capped(n):
-    """Outcomes on a 0.01 grid, 8% of them at the cap 0.85, and the forecast before rounding."""
-    y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
-    return np.minimum(np.round(y, 2), 0.85), Forecast.from_normal(np.full(n, 0.5), np.full(n, 0.25))
-
-
 def test_mild_atoms_are_warned_about_and_spread_over_their_cells():
+    # outcomes on a grid, 8% of them at the cap 0.85, and the forecast before rounding
     n = 5000
-    y, truth = capped(n)
+    y = np.minimum(np.random.default_rng(7).normal(0.5, 0.25, size=n).round(2), 0.85)
+    truth = Forecast.from_normal(np.full(n, 0.5), np.full(n, 0.25))
     share = (y == 0.85).mean()
     with pytest.warns(DiscreteOutcomeWarning, match=f"^y is 0.85 in {share:.1%} of"):
         found = audit(truth, y=y, random_state=0)

@@ -383,13 +383,16 @@ def test_intervals_of_averages_fail_as_seldom_as_stated(name, m):
 
 
 @statistical
-@pytest.mark.parametrize("name", ["Poisson(0.5)", "atom of 30%"])
-def test_histograms_of_true_forecasts_stay_in_their_bands(name):
+@pytest.mark.parametrize(
+    ("name", "m"), [("Poisson(0.5)", 1), ("atom of 30%", 1), ("Poisson(5)", 8)]
+)
+def test_histograms_of_true_forecasts_stay_in_their_bands(name, m):
+    """The band is approximate for several draws: at most 6% leave it."""
     count = repeats(2000)
     outside = np.zeros(2, dtype=int)
-    for pits, _ in tables(TRUE[name], 200, 1, count):
+    for pits, _ in tables(TRUE[name], 200, m, count):
         found = pit_histogram(pits)
-        drawn = np.histogram(pits.drawn, len(found), (0, 1))[0] / pits.n_samples
+        drawn = np.histogram(pits.drawn, len(found), (0, 1))[0] / pits.drawn.size
         for i, share in enumerate((found["share"], drawn)):
             outside[i] += ((share < found["low"] - 1e-12) | (share > found["high"] + 1e-12)).any()
-    assert outside.max() <= most_failures(count)
+    assert outside.max() <= most_failures(count, 0.05 if m == 1 else 0.06)

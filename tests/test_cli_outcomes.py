@@ -184,7 +184,7 @@ def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(evenhand, n
     "args",
     [
         ("recalibrate", *COLUMNS["count"], "--by", "sex"),
-        ("randomize", *COLUMNS["count"], "--goal", "0.4", "--seed", "0"),
+        ("randomize", *COLUMNS["binary"], "--seed", "0"),
         ("fit", "--target", "event", "--outcome", "binary", "--drop", "id", "--seed", "0"),
     ],
 )

@@ -57,20 +57,16 @@ def rows(n=400, seed=0):
     ).replace({"code": {"": None}})
 
 
-def fitted(table):
-    """Fit boosted trees, for which every level matters, and put a link around them."""
-    rng = np.random.default_rng(1)
-    y = pd.factorize(table["code"])[0] + 0.5 * rng.normal(size=len(table))
-    base = BoostedDistributionRegressor(n_estimators=20, min_child_samples=2, random_state=0)
-    return RandomizedRegressor(base, alpha=0.2).fit(table.drop(columns="id"), y)
-
-
 TABLE = rows()
 
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted(TABLE)
+    """Fit boosted trees, for which every level matters, and put a link around them."""
+    noise = 0.5 * np.random.default_rng(1).normal(size=len(TABLE))
+    base = BoostedDistributionRegressor(n_estimators=20, min_child_samples=2, random_state=0)
+    y = pd.factorize(TABLE["code"])[0] + noise
+    return RandomizedRegressor(base, alpha=0.2).fit(TABLE.drop(columns="id"), y)
 
 
 def served(model, table, folder):

@@ -256,25 +256,3 @@ def test_a_single_event_has_at_most_the_expected_number_as_its_chance():
     # exactly: two tails, and two tests of which the trend is that of equal probabilities
     exact = 2 * stats.binom.sf(0, 40, 1e-4)
     assert p_value_of(pits) == pytest.approx(2 * exact, rel=1e-6)
-
-
-@statistical
-def test_rare_events_are_found_that_drawn_positions_hide():
-    # 1.5% announced, 3% happen, 1,000 rows: power 85% against 18% of the drawn position
-    count = repeats(400)
-    rng = np.random.default_rng(9)
-    found = np.zeros(2, dtype=int)
-    p = np.full(1000, 0.015)
-    for _ in range(count):
-        pits = pits_of(p, (rng.random(1000) < 0.03).astype(float), rng)
-        drawn = pits.drawn[:, 0]
-        # of one drawn position per person, level and spread
-        level, spread = drawn - 0.5, np.abs(drawn - 0.5) - 0.25
-        z = max(abs(level.sum()) * np.sqrt(12 / 1000), abs(spread.sum()) * np.sqrt(48 / 1000))
-        found += [p_value_of(pits) < 0.05, 4 * stats.norm.sf(z) < 0.05]
-    # the binomial power of the smallest number of events that rejects
-    least = 1 + int(stats.binom.isf(0.0125, 1000, 0.015))
-    assert stats.binom.sf(least - 1, 1000, 0.015) < 0.0125 < stats.binom.sf(least - 2, 1000, 0.015)
-    power = stats.binom.sf(least - 1, 1000, 0.03)
-    assert abs(found[0] - power * count) <= 4 * np.sqrt(count * power * (1 - power))
-    assert found[1] <= 0.35 * count

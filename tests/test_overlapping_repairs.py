@@ -494,18 +494,13 @@ def test_the_check_of_0_1_outcomes_is_in_rate():
     assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
 
 
-def stepped(n, seed):
-    """Return people for whom `extreme` is right but for probabilities from 0.6 to 0.9."""
-    random = np.random.default_rng(seed)
-    table = pd.DataFrame({"z": random.normal(-0.2, 1.2, n), "sex": random.integers(1, 3, n)})
-    p = special.expit(table["z"].to_numpy())
-    true = np.where((p > 0.6) & (p <= 0.9), p - 0.2, p)
-    return table, (random.uniform(size=n) < true).astype(np.float64)
-
-
 def test_a_persons_forecast_depends_on_that_person_only(tmp_path):
-    model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0)
-    model.fit(*stepped(4000, 3))
+    # probabilities are right but for those from 0.6 to 0.9
+    X, _ = applicants(4000, 3)
+    p = extreme(X).event_probability()
+    true = np.where((p > 0.6) & (p <= 0.9), p - 0.2, p)
+    y = (np.random.default_rng(4).uniform(size=4000) < true).astype(np.float64)
+    model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0).fit(X, y)
     assert model.groups_["map"].tolist() == ["own"]
     table = applicants(50, 4)[0]
     together = model.forecast(table).event_probability()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from command_outcome import key_file, written
+from command_outcome import key_file, predict_args, written
 from complaints import complaint, refused
 from evenhand import Outcomes, save
 from evenhand._validate import InputError
@@ -110,11 +110,6 @@ def place(tmp_path_factory):
     key_file(folder / "key", KEY + b"\n")
     save(SERVED, folder / "model")
     return folder
-
-
-def predict_args(place, table, out, *more):
-    names = ("--forecast", place / "model", "--id", "id", "--key-file", place / "key")
-    return ("predict", table, *names, "--out", out, *more)
 
 
 def repeated(ending, folder):

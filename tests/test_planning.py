@@ -158,9 +158,7 @@ def test_the_command_prints_a_plan(evenhand):
     values = json.loads(evenhand("plan", *asked, "--json").out)
     assert values == json.loads(json.dumps(planned.to_dict()))
     assert values["schema"] == "evenhand.plan/1"
-    assert (values["max_price"], values["max_wider"], values["goal"]) == (0.5, None, None)
     assert [one["n_samples"] for one in values["certificates"]] == [200, 400, None]
-    assert values["n_groups"] == 5
 
 
 @pytest.mark.parametrize("rate", [None, 0.1])

@@ -119,14 +119,11 @@ def table(n, seed):
     return frame, y.to_numpy()
 
 
-def linear():
-    encoder = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["age"]))
-    return make_pipeline(encoder, LinearRegression())
-
-
 def test_a_spread_by_category_is_learned_and_stored(tmp_path):
     X, y = table(2000, 11)
-    model = RandomizedRegressor(linear(), random_state=0).fit(X, y)
+    encoder = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["age"]))
+    linear = make_pipeline(encoder, LinearRegression())
+    model = RandomizedRegressor(linear, random_state=0).fit(X, y)
     names = [column["name"] for column in model.spread_.columns_["columns"]]
     assert "kind" in names
     with warnings.catch_warnings(action="error"):

@@ -145,17 +145,16 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client, tmp_path):
     assert temporary(tmp_path) == []
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x"])
-def test_a_scheduler_that_is_not_there_is_refused_soon(address, monkeypatch):
+def test_a_cluster_that_is_not_there_is_refused_soon(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
-    with pytest.raises(InputError, match="no Dask scheduler answers at"), dask_client(address):
-        pass
-
-
-def test_no_workers_are_refused():
-    with pytest.raises(InputError, match="workers"), dask_client(workers=0):
-        pass
+    for workers, told in (
+        ("tcp://127.0.0.1:9", "no Dask scheduler answers at"),
+        ("nowhere://x", "no Dask scheduler answers at"),
+        (0, "workers"),
+    ):
+        with pytest.raises(InputError, match=told), dask_client(workers):
+            pass
 
 
 def test_a_scheduler_that_is_there_is_used(client, five):

@@ -125,13 +125,11 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     assert "off by at most 30.0 points" in found.statement
 
 
-@pytest.mark.filterwarnings("ignore::evenhand.selection.NotWorthItWarning")
 def test_a_score_with_a_largest_value_is_forecast_within_its_scale():
     X, y = counts(400)
     y = np.minimum(y + 12, 20.0)
-    target = {"goal": 0.3, "group_mass": 0.25, "random_state": 0}
     free, bounded = (
-        randomize(CountRegressor(PoissonRegressor(), largest=largest), X, y, **target).model
+        RandomizedRegressor(CountRegressor(PoissonRegressor(), largest=largest), 0.2).fit(X, y)
         for largest in (None, 20)
     )
     r = np.linspace(0.01, 0.99, 99)[None]
