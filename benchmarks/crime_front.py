@@ -58,7 +58,7 @@ NETWORKS = {
 }
 REFERENCES = tuple(NETWORKS)
 NETWORK_ALPHAS = (0.02, 0.035, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4, 0.5)
-LINK_ALPHAS = (0.025, 0.04, 0.055, 0.075, 0.1, 0.13, 0.18, 0.25)
+LINK_ALPHAS = (0.025, 0.04, 0.055, 0.075, 0.1, 0.13, 0.18, 0.25, 0.27)
 DEFAULT = "entropic, ensemble"
 """`RandomizedRegressor()` as it comes; its settings were chosen on other data."""
 

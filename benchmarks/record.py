@@ -47,7 +47,8 @@ def record(commit: str, name: str, *options: str) -> int:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             lines.append(line.rstrip())
-    if process.returncode not in (0, 1):
+    # a benchmark that failed has printed nothing, and its page stays
+    if process.returncode not in (0, 1) or not lines:
         return process.returncode
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     page = [
