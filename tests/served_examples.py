@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,13 +27,12 @@ from evenhand.service.log import person_subject
 
 @dataclass(frozen=True)
 class Example:
-    """A fitted forecaster with rows that it has not seen; ids are numbered from `first`."""
+    """A fitted forecaster with rows that it has not seen."""
 
     model: Any
     X: pd.DataFrame
     y: Floats
     has_draw: bool = True
-    first: int = 0
 
     def served(self, r):
         return self.model.forecast(self.X, r if self.has_draw else None)
@@ -119,45 +118,35 @@ def example(name):
 
 
 def open_context(log, name="loans", **values):
-    usual = {
-        "context": name,
-        "person": "id",
-        "key": "0000-0000-0000-0000",
-        "groups": [],
-        "model_sha256": "m",
-        "outcome": "continuous",
-        "link": None,
-        "alpha": None,
-    }
+    usual = {"context": name, "person": "id", "key": "0000-0000-0000-0000", "groups": []}
+    usual |= {"model_sha256": "m", "outcome": "continuous", "link": None, "alpha": None}
     log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
 
 
-def serve(log, one, seed=0, *, context="loans", revision=0, prefix="f"):
+def values_of(context, person, record, **others):
+    """Return the values of a logged forecast; by default it has no draw and no link."""
+    values = dict.fromkeys(("r", "mean", "probability", "link", "alpha"))
+    values |= {"context": context, "person": person, "record": record, "revision": 0}
+    return values | {"features_sha256": "", "groups": {}} | others
+
+
+def serve(log, one, *, context="loans", revision=0, prefix="f"):
     """Log the forecasts of an example under ids "f0", "f1", ..., and return their draws."""
-    r = fresh(len(one.X), seed)
+    r = fresh(len(one.X), 0)
     distribution, link = inside(one.served(r))
     records = json.loads(json.dumps(to_records(distribution)))
-    for row, record in enumerate(records, start=one.first):
-        values = {
-            "context": context,
-            "person": f"p{row}",
-            "r": float(r[row - one.first]) if one.has_draw else None,
-            "revision": revision,
-            "features_sha256": "",
-            "groups": {"z": float(one.X["z"][row])},
-            "record": record,
-            "mean": None,
-            "probability": None,
-            "link": None if link is None else link.name,
-            "alpha": None if link is None else float(link.alpha),
-        }
+    for row, record in enumerate(records):
+        others = {"revision": revision, "groups": {"z": float(one.X["z"][row])}}
+        if one.has_draw:
+            others["r"] = float(r[row])
+        if link is not None:
+            others |= {"link": link.name, "alpha": float(link.alpha)}
+        values = values_of(context, f"p{row}", record, **others)
         subject = person_subject(context, f"p{row}")
         entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", subject, values)
         log.run(lambda found, entry=entry: found.add(entry))
     return r
 
-
-T = TypeVar("T")
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 """Time of the first entries."""

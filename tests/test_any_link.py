@@ -13,13 +13,13 @@ from evenhand.links import Entropic, Gaussian, Laplace
 from repeats import most_failures, repeats, statistical
 
 
-def scores(shift, scale, n=4001):
+def scores(shift, scale):
     """PITs of a normal forecaster that is off by `shift` and `scale`, equally likely ones."""
-    return ndtr(shift + scale * ndtri((np.arange(n) + 0.5) / n))
+    return ndtr(shift + scale * ndtri((np.arange(4001) + 0.5) / 4001))
 
 
-def bounds_of(u, link, confidence=0.95):
-    return LinkBounds.of(Cells(u, link=link), confidence, may_be_unknown=False)
+def bounds_of(u, link):
+    return LinkBounds.of(Cells(u, link=link), 0.95, may_be_unknown=False)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,8 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(fa
         assert high >= cvar(1 - missed, mass)
 
 
-def far_at(link, u, error, n_draws=4000):
-    r = (np.arange(n_draws) + 0.5) / n_draws
-    return (np.abs(link.ppf(u[:, None], r) - r) >= error).mean(axis=-1)
+def far_at(link, u, error):
+    return (np.abs(link.ppf(u[:, None], DRAWS) - DRAWS) >= error).mean(axis=-1)
 
 
 @pytest.mark.parametrize(

@@ -133,16 +133,16 @@ SIZES = ((1, 16), (3, 2), (40, 1), (300, 8), (2000, 64))
 CASES = [(name, *SIZES[i % len(SIZES)]) for i, name in enumerate(FORECASTS)]
 
 
-def both(name, n, m, *, known=True, **options):
+def both(name, n, m):
     """Certify from rows and from counts, the same draw chosen per row."""
     rng = np.random.default_rng(n + m)
     r = jittered(n, m, rng)
     pit = FORECASTS[name](rng.uniform(size=(n, 1)), r)
     half = np.arange(n) % 2 == 0
     groups = {"even": half, "odd": ~half} if n > 1 else {"all": half}
-    rows = certify_pit(pit, r if known else None, groups=groups, random_state=3, **options)
-    counts = count_pits(pit, r if known else None, groups=groups, levels=LEVELS, random_state=3)
-    return rows, certify_counts(counts, is_randomized=rows.is_randomized, **options)
+    counts = count_pits(pit, r, groups=groups, levels=LEVELS, random_state=3)
+    rows = certify_pit(pit, r, groups=groups, random_state=3)
+    return rows, certify_counts(counts, is_randomized=True)
 
 
 @pytest.mark.parametrize(("name", "n", "m"), CASES)

@@ -38,14 +38,8 @@ def test_quantiles_are_put_in_the_order_of_their_levels(listed):
 
 
 TABLE = pd.DataFrame(
-    {
-        "mu": [0.0, 1.0],
-        "sigma": [1.0, 0.0],
-        "q0.1": [0.0, 2.0],
-        "q0.9": [1.0, 1.0],
-        "q0.10": [0.0, 2.0],
-        "s1": [1.0, 2.0],
-    }
+    {"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "s1": [1.0, 2.0]}
+    | {"q0.1": [0.0, 2.0], "q0.9": [1.0, 1.0], "q0.10": [0.0, 2.0]}
 )
 
 
@@ -108,16 +102,9 @@ def test_samples_of_counts_keep_their_shares():
     np.testing.assert_allclose(forecast.cdf([8.9, 4.9]), [0.75, 0.0], atol=1e-12)
 
 
-AMOUNTS = {
-    "none": [0.4, 0.0],
-    "mu": [1.0, 50.0],
-    "sd": [2.0, 1.0],
-    "q0.1": [1.0, 40.0],
-    "q0.5": [4.0, 50.0],
-    "q0.9": [9.0, 60.0],
-    "s1": [1.0, 2.0],
-    "s2": [2.0, 3.0],
-}
+AMOUNTS = {"none": [0.4, 0.0], "mu": [1.0, 50.0], "sd": [2.0, 1.0]}
+AMOUNTS |= {"q0.1": [1.0, 40.0], "q0.5": [4.0, 50.0], "q0.9": [9.0, 60.0]}
+AMOUNTS |= {"s1": [1.0, 2.0], "s2": [2.0, 3.0]}
 
 
 @pytest.mark.parametrize(
@@ -132,18 +119,9 @@ def test_a_chance_of_zero_makes_a_hurdle(amounts):
     assert columns_of(AMOUNTS, chance_of_zero="none", **amounts)[0] == "none"
 
 
-MIXED = {
-    "p": [0.5, 1.5],
-    "k0": [0.5, 0.25],
-    "k1": [0.5, 0.25],
-    "k01": [0.5, 0.25],
-    "mu": [1.0, 4.0],
-    "zero": [1.0, 0.0],
-    "sd": [2.0, 2.0],
-    "s1": [1.0, 2.0],
-    "s2": [2.0, 2.5],
-    "none": [0.5, -0.1],
-}
+MIXED = {"p": [0.5, 1.5], "none": [0.5, -0.1], "s1": [1.0, 2.0], "s2": [2.0, 2.5]}
+MIXED |= {"mu": [1.0, 4.0], "zero": [1.0, 0.0], "sd": [2.0, 2.0]}
+MIXED |= {"k0": [0.5, 0.25], "k1": [0.5, 0.25], "k01": [0.5, 0.25]}
 
 
 def test_columns_that_contradict_each_other_or_their_kind_are_refused():

@@ -29,10 +29,10 @@ def most_hits(n, probability, tests=1):
     return int(stats.binom.isf(FALSE_ALARM / tests, n, probability))
 
 
-def individually_calibrated(mean, r, noise=NOISE):
-    """Forecast for outcomes `mean + noise * normal`, off by an amount that draws set."""
+def individually_calibrated(mean, r):
+    """Forecast for outcomes `mean + NOISE * normal`, off by an amount that draws set."""
     centers = mean.reshape(-1, *(1,) * (r.ndim - 1)) + SHIFT * ndtri(r)
-    return Forecast(Normal(centers, np.full(centers.shape, np.hypot(noise, SHIFT))), r)
+    return Forecast(Normal(centers, np.full(centers.shape, FORECAST_STD)), r)
 
 
 BANK = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})

@@ -10,7 +10,15 @@ from evenhand.forecast import Forecast
 from evenhand.monitoring import Watch
 from evenhand.service import Entry, matured_rows, record_outcome
 from repeats import most_failures, repeats, statistical
-from served_examples import EXAMPLES, LogInMemory, example, inside, open_context, serve
+from served_examples import (
+    EXAMPLES,
+    LogInMemory,
+    example,
+    inside,
+    open_context,
+    serve,
+    values_of,
+)
 
 N_PEOPLE = 12
 
@@ -158,18 +166,7 @@ def test_a_missing_entry_and_a_record_that_cannot_be_read_are_named():
 
 
 def add_forecast(log, context, person, y):
-    values = {
-        "context": context,
-        "person": person,
-        "r": None,
-        "revision": 0,
-        "groups": {},
-        "record": {"family": "normal", "loc": 0.0, "scale": 1.0},
-        "mean": 0.0,
-        "probability": None,
-        "link": None,
-        "alpha": None,
-    }
+    values = values_of(context, person, {"family": "normal", "loc": 0.0, "scale": 1.0})
     id = f"{context} {person}"
     log.run(lambda found: found.add(Entry("forecast", id, id, None, values)))
     log.run(lambda found: found.add(Entry("outcome", id, f"{id} y", None, {"y": y})))

@@ -57,11 +57,11 @@ def model(request, tmp_path_factory):
     return load(folder)
 
 
-def from_file(model, table, folder, context="test"):
+def from_file(model, table, folder):
     """Forecast the people of a file, or of a folder of parts, as the command does."""
     out = folder / ("out" if table.is_dir() else "out.parquet")
     key = KEY if isinstance(model, RandomizedRegressor) else None
-    forecast_parts(model, table, out, id_column="id", key=key, context=context, levels=LEVELS)
+    forecast_parts(model, table, out, id_column="id", key=key, context="test", levels=LEVELS)
     return read_table(out).set_index("id").select_dtypes("number")
 
 

@@ -147,7 +147,7 @@ def spread_for(target):
 SPREAD = spread_for(TARGET)
 
 
-def smooth(rng, shape, day):
+def smooth(rng, shape):
     return LINK.mean_pit(stats.norm.cdf(SPREAD * rng.normal(size=shape))) - 0.5
 
 
@@ -156,24 +156,24 @@ def three_points(top, rng, shape):
     return top * rng.choice([-1.0, 0.0, 1.0], p=[chance, 1 - 2 * chance, chance], size=shape)
 
 
-def atoms(rng, shape, day):
+def atoms(rng, shape):
     return three_points(0.5, rng, shape)
 
 
-def mixed_days(rng, shape, day):
+def mixed_days(rng, shape):
     # every day another distribution, all served by q = 0
     return three_points(rng.uniform(TARGET + 0.01, 0.5), rng, shape)
 
 
-def false_alarms(draw, runs, seed, days=DAYS):
+def false_alarms(draw, runs, seed):
     """Runs with an alarm on either side at the level of 5%, read after every row."""
     rng = np.random.default_rng(seed)
     cells = QuantileCells.of(TARGET, MASS, -0.5)
     n_processes = runs * cells.left.size
     banks = [EProcesses(np.zeros(n_processes), np.ones(n_processes)) for _ in range(2)]
     has_alarm = np.zeros(runs, dtype=bool)
-    for day in range(1, days + 1):
-        x = draw(rng, (PEOPLE, runs), day)
+    for _ in range(DAYS):
+        x = draw(rng, (PEOPLE, runs))
         for sign, bank in zip((1, -1), banks, strict=True):
             bank.begin_period()
             path = bank.update(cells.ratios(sign * x).reshape(PEOPLE, -1))
@@ -192,7 +192,7 @@ def test_false_alarms_within_a_year_at_the_boundary_are_at_most_as_promised(draw
 @statistical
 def test_simulated_processes_are_those_of_a_promise_test():
     # the simulation above and the class give the same evidence
-    x = smooth(np.random.default_rng(5), (PEOPLE * 3, 1), 1)[:, 0]
+    x = smooth(np.random.default_rng(5), (PEOPLE * 3, 1))[:, 0]
     test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     cells = QuantileCells.of(TARGET, MASS, -0.5)
     bank = EProcesses(np.zeros(cells.left.size), np.ones(cells.left.size))

@@ -397,18 +397,9 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monk
         return values
 
     monkeypatch.setattr(Training, "validation", recorded)
-    model = MixtureMLPRegressor(
-        6,
-        2,
-        hidden=(32, 32),
-        max_steps=200,
-        check_every=5,
-        patience=3,
-        learning_rate=0.02,
-        dropout=0.2,
-        weight_decay=0.1,
-        random_state=0,
-    ).fit(X, y)
+    params = {"max_steps": 200, "check_every": 5, "patience": 3, "random_state": 0}
+    params |= {"hidden": (32, 32), "learning_rate": 0.02, "dropout": 0.2, "weight_decay": 0.1}
+    model = MixtureMLPRegressor(6, 2, **params).fit(X, y)
     assert len(set(model.n_steps_)) > 2  # networks do stop apart
     for network, checks in history.items():
         losses = [loss for loss, _ in checks]

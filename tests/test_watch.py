@@ -112,13 +112,12 @@ def test_counts_are_watched_by_their_cells_averaged():
     assert found[0].direction == "higher"
 
 
-def shifted(shift, change, seed=0, n_days=120):
+def shifted(shift, change):
     """Randomized forecasts of 50 people a day, with base PITs shifted from a day on."""
-    random = np.random.default_rng(seed)
-    n = n_days * 50
+    random, n = np.random.default_rng(0), 120 * 50
     score = random.normal(size=n) + shift * (np.arange(n) >= change * 50)
     r = random.uniform(size=n)
-    return Rows.of(times_of(n_days, 50), LINK.ppf(stats.norm.cdf(score), r), r=r, link=LINK)
+    return Rows.of(times_of(120, 50), LINK.ppf(stats.norm.cdf(score), r), r=r, link=LINK)
 
 
 def test_a_broken_promise_is_detected_within_days():
