@@ -25,16 +25,13 @@ def parsed(path):
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def project():
-    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
-
-
 def test_versions_agree():
     """The package, its metadata, the citation and the newest entry of the changelog."""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changes, re.MULTILINE)
     cited = parsed(ROOT / "CITATION.cff")["version"]
-    assert [project()["version"], cited, newest[1]] == [__version__] * 3
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [project["version"], cited, newest[1]] == [__version__] * 3
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)

@@ -67,18 +67,6 @@ def planted_outcomes(table, z):
     return y - np.where((table["age"] <= 40) & is_club, 0.5, 0.0)
 
 
-def everybody():
-    """Return people of each pattern of groups, quantiles of their outcomes and their shares."""
-    n = 500
-    kinds = pd.MultiIndex.from_product(
-        [(0.25, 0.75), (30, 60), (0, 1)], names=["x", "age", "club"]
-    ).to_frame(index=False)
-    table = kinds.loc[np.repeat(np.arange(8), n)].reset_index(drop=True).assign(owner=False)
-    # 23 of 62 ages are at most 40, one of 3 clubs is the first
-    share = np.where(table["age"] == 30, 23, 39) * np.where(table["club"] == 1, 1, 2)
-    return table, planted_outcomes(table, np.tile(normal_quantiles(n), 8)), share / share.sum()
-
-
 def normal_quantiles(n):
     return stats.norm.ppf((np.arange(n) + 0.5) / n)
 
@@ -356,7 +344,15 @@ def test_the_level_of_corrections_is_that_of_all_groups_jointly():
 
 @statistical
 def test_intervals_of_the_check_contain_the_gain_on_fresh_rows():
-    table, outcomes, share = everybody()
+    # people of each pattern of groups, and quantiles of their outcomes
+    n = 500
+    kinds = pd.MultiIndex.from_product(
+        [(0.25, 0.75), (30, 60), (0, 1)], names=["x", "age", "club"]
+    ).to_frame(index=False)
+    table = kinds.loc[np.repeat(np.arange(8), n)].reset_index(drop=True).assign(owner=False)
+    outcomes = planted_outcomes(table, np.tile(normal_quantiles(n), 8))
+    # 23 of 62 ages are at most 40, one of 3 clubs is the first
+    share = np.where(table["age"] == 30, 23, 39) * np.where(table["club"] == 1, 1, 2)
     masks = np.column_stack([np.ones(len(table)), masks_of(table)])
     base = standard(table).logpdf(outcomes)
     misses = 0

@@ -144,22 +144,22 @@ def test_people_of_many_rows_each_fill_the_sample(tmp_path):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_one_row_of_each_person_is_taken_evenly(tmp_path):
-    """One person, four rows in three parts: each in a quarter of 240 runs (1e-6 each)."""
+    """One person, four rows in three parts: each in a quarter of 120 runs (1e-6 each)."""
     table = people(60)
     table["who"] = np.arange(60)
     table.loc[[3, 4, 25, 59], "who"] = 1000
     parts = open_parts(write_parts(table[["y", "mean", "std", "who"]], tmp_path / "in", [20, 40]))
     taken = np.zeros(60)
-    for seed in range(240):
+    for seed in range(120):
         surveys = surveyed(parts, seed, "who").values()
         chosen = People.joined([one.people for one in surveys if one.people]).chosen()
         rows = np.concatenate([20 * part + rows for part, rows in chosen.items()])
         assert table["who"].iloc[rows].is_unique
         assert rows.size == 57
         taken[rows] += 1
-    assert (taken[~np.isin(np.arange(60), [3, 4, 25, 59])] == 240).all()
+    assert (taken[~np.isin(np.arange(60), [3, 4, 25, 59])] == 120).all()
     for row in (3, 4, 25, 59):
-        assert stats.binomtest(int(taken[row]), 240, 0.25).pvalue > 1e-6
+        assert stats.binomtest(int(taken[row]), 120, 0.25).pvalue > 1e-6
 
 
 @pytest.fixture

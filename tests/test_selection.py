@@ -39,12 +39,11 @@ from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from parts_examples import searching
 from repeats import WHOLE, most_failures, repeats, statistical
 
-N = 1500
 CONTINUOUS = Forecast.from_normal([0.0], [1.0])
 """Forecast of a continuous outcome."""
 
 
-def data(n=N, seed=0, bias=0.0):
+def data(n=1500, seed=0, bias=0.0):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {"a": rng.normal(size=n), "b": rng.normal(size=n), "sex": rng.choice(["f", "m"], n)}

@@ -204,16 +204,6 @@ def test_randomize_refuses_what_cannot_be_certified():
 # --- simulations: bounds below the population's value in at most 5% of data sets
 
 
-def completed(sample, times):
-    """Return the largest pathwise error of each person, from its definition."""
-    at, top = (forecast_cdf(y, sample.x) for y in (times.value, np.full(times.n_samples, 2.0)))
-    grid = np.linspace(0, 1, 4001)
-    errors = [np.interp(u, grid, LINK.pathwise_error(grid)) for u in (at, top)]
-    cells = np.interp(top, grid, LINK.cell_error(grid))
-    known = np.where(times.happened, errors[0], cells)
-    return np.asarray(np.where(times.is_lost, np.maximum(*errors), known))
-
-
 MASSES = (0.1, 0.2, 0.5)
 
 
@@ -236,7 +226,12 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative):
     seeds = np.random.default_rng(21).spawn(n_sets + 1)
     big = Sample.of(200_000, seeds[-1])
     times = cut(big, is_informative, seeds[-1])
-    values = completed(big, times)
+    # the largest pathwise error of each person, from its definition
+    at, top = (forecast_cdf(y, big.x) for y in (times.value, np.full(times.n_samples, 2.0)))
+    grid = np.linspace(0, 1, 4001)
+    errors = [np.interp(u, grid, LINK.pathwise_error(grid)) for u in (at, top)]
+    known = np.where(times.happened, errors[0], np.interp(top, grid, LINK.cell_error(grid)))
+    values = np.where(times.is_lost, np.maximum(*errors), known)
     aim = [(mass, cvar(values, mass)) for mass in MASSES]
     broken = 0
     for random in seeds[:-1]:

@@ -12,11 +12,10 @@ from evenhand import Forecast, ForecastColumns, Outcomes, audit
 from evenhand.distributions import OutcomeKind
 from evenhand.scale import searched_columns
 
-N = 600
 GRID = (2.0, 5.0, 10.0, 20.0)
 
 
-def make_table(seed, n=N):
+def make_table(seed, n=600):
     """Return exponential times that depend on x, cut off; b lives half as long as forecast."""
     random = np.random.default_rng(seed)
     x = random.uniform(size=n)
@@ -171,13 +170,11 @@ def test_maps_are_not_by_outcome(evenhand, table, tmp_path):
     assert "uses the event 'died': groups defined by the outcome" in rule
 
 
-CERTIFY = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
-
-
 def test_times_are_certified_on_those_who_entered_in_time(evenhand, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make_table(2, 900).to_csv("past.csv", index=False)
-    evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate").done()
+    make_table(2, 700).to_csv("past.csv", index=False)
+    options = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
+    evenhand("randomize", "past.csv", *TIMES, *options, "--out", "certificate").done()
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["group_error"] <= 0.3
     data = pd.read_csv("past.csv", parse_dates=["entered"])
