@@ -155,7 +155,7 @@ def features(n):
 
 @pytest.mark.parametrize("goal", [{"goal": 0.4}, {"max_wider": 0.5}])
 def test_a_selected_link_of_counts_promises_its_tested_bound(goal):
-    X = features(600)
+    X = features(400)
     y = np.random.default_rng(8).poisson(np.exp(3 + 0.1 * X["x"].to_numpy()))
     chosen = randomize(
         lambda X: Forecast.from_poisson(np.exp(3 + 0.1 * np.asarray(X)[:, 0])),

@@ -87,9 +87,11 @@ NOT_LOADED = {
         "import evenhand",
         "torch sklearn scipy pandas pyarrow numpy matplotlib typer rich jinja2 skops",
     ),
-    "rooms": ("import evenhand.forecasters, evenhand.audits", "lifelines sksurv"),
     # of decision logs all names are there without what opens one
-    "service": ("from evenhand.service import *", "sqlalchemy psycopg"),
+    "rooms": (
+        "import evenhand.forecasters, evenhand.audits\nfrom evenhand.service import *",
+        "lifelines sksurv sqlalchemy psycopg",
+    ),
     "no network of ours": (MODEL, "torch skops typer matplotlib jinja2"),
     "help": (COMMAND.format("--help"), "torch sklearn scipy pandas pyarrow"),
     "audit": (AUDIT, "scipy.stats sklearn matplotlib torch lightgbm skops dask"),
