@@ -3,15 +3,14 @@
 import errno
 import itertools
 import json
-import multiprocessing
 import os
 import shutil
+import signal
 import stat
-import subprocess
-import sys
 import time
 import warnings
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +21,15 @@ from sklearn.preprocessing import StandardScaler
 
 from complaints import refused
 from evenhand import RandomizedRegressor, load, save, store
-from evenhand._files import write_text
-from evenhand._locks import OLD_SECONDS
+from evenhand._files import replace_file, write_text
+from evenhand._locks import OLD_SECONDS, one_writer
+from log_writers import in_fork
 
 ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "20"))
 """Rounds of concurrent saves and loads; set the variable to 200 for the long run."""
 
 N_SAVERS, N_LOADERS = 3, 2
+FORKS = get_context("fork")
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(60, 2))
 Y = X[:, 0] + RANDOM.normal(size=60)
@@ -94,30 +95,15 @@ def load_often(folder, rounds, gate, failures, loads):
         gate.wait()
 
 
-@pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork"
-)
 def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(packed, tmp_path):
     folder = tmp_path / "model"
     put(packed[0], 0, folder)
-    context = multiprocessing.get_context("fork")
-    gate, failures, loads = (
-        context.Barrier(N_SAVERS + N_LOADERS + 1),
-        context.Queue(),
-        context.Value("i", 0),
-    )
-    workers = [
-        context.Process(
-            target=save_often, args=(packed[i], i, folder, ROUNDS, gate, failures), daemon=True
-        )
-        for i in range(N_SAVERS)
-    ]
-    workers += [
-        context.Process(
-            target=load_often, args=(folder, ROUNDS, gate, failures, loads), daemon=True
-        )
-        for _ in range(N_LOADERS)
-    ]
+    gate, failures = FORKS.Barrier(N_SAVERS + N_LOADERS + 1), FORKS.Queue()
+    loads = FORKS.Value("i", 0)
+    common = (folder, ROUNDS, gate, failures)
+    works = [(save_often, (packed[i], i, *common)) for i in range(N_SAVERS)]
+    works += [(load_often, (*common, loads))] * N_LOADERS
+    workers = [FORKS.Process(target=work, args=args, daemon=True) for work, args in works]
     for worker in workers:
         worker.start()
     survivors = set()
@@ -136,29 +122,31 @@ def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(packed,
 
 def test_a_save_waits_for_one_that_runs_and_says_so(packed, tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand._locks.PATIENCE_SECONDS", 0.05)
-    code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._locks import one_writer\n"
-    code += "with one_writer(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(0.5)\n"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
-    ) as other:
-        other.stdout.readline()
-        with pytest.warns(UserWarning, match="waiting for another process"):
-            put(packed[1], 1, tmp_path)
+    has_lock = FORKS.Event()
+
+    def hold():
+        with one_writer(tmp_path):
+            has_lock.set()
+            time.sleep(0.5)
+
+    other = FORKS.Process(target=hold)
+    other.start()
+    assert has_lock.wait(60)
+    with pytest.warns(UserWarning, match="waiting for another process"):
+        put(packed[1], 1, tmp_path)
+    other.join(60)
     assert whole(tmp_path, packed) == 1
 
 
 def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed, tmp_path):
     put(packed[0], 0, tmp_path)
-    code = (
-        "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files, _locks\nplace ="
-        " Path(sys.argv[1])\n"
-    )
-    code += "os.replace = lambda *names: os.kill(os.getpid(), 9)\n"
-    code += (
-        "with _locks.one_writer(place):\n    _files.replace_file(place /"
-        " 'model-0123456789abcdef.skops', b'')\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+
+    def killed():
+        os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+        with one_writer(tmp_path):
+            replace_file(tmp_path / "model-0123456789abcdef.skops", b"")
+
+    assert in_fork(killed) == -signal.SIGKILL
     assert len(list(tmp_path.glob(".*"))) == 1
     assert store.read_certificate(tmp_path)["number"] == 0
     put(packed[1], 1, tmp_path)
