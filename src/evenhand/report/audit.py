@@ -69,7 +69,7 @@ def audit_document(rows: AuditRows) -> Document:
     first, others = tables.first_groups(rows)
     # a page embeds the groups that it lists
     listed = {one.group for one in (*first, *others)}
-    named = (*rows.groups[:1], *(one for one in rows.named if one.group in listed))
+    named = (rows.everyone, *(one for one in rows.named if one.group in listed))
     scan = tuple(one for one in rows.scan if one.group in listed)
     shown = msgspec.structs.replace(rows, groups=named, scan=scan)
     data = embedded(msgspec.to_builtins(shown))
@@ -126,8 +126,7 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         times = count(known.n_events, "event")
         if kind.horizon:
             times += f" by {kind.horizon}, {known.n_reached:,} seen without it until then"
-        lost = percent(known.n_lost / known.n_people) if known.n_people else "-"
-        times += f", {known.n_lost:,} lost before ({lost})"
+        times += f", {known.n_lost:,} lost before ({percent(known.n_lost / known.n_people)})"
     kinds = {
         "by the forecast": rows.by_forecast,
         "named": rows.named,
@@ -137,18 +136,16 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
     named = dict.fromkeys((rows.target, rows.about.get("unit")))
     # the default of rare events (verdict: 3)
-    chance = rows.everyone.predicted if kind.has_rates else None
-    is_share = chance is not None and math.isclose(5 * rows.tolerance, chance)
+    is_share = math.isclose(5 * rows.tolerance, rows.everyone.predicted or 0.0)
     by_rate = ", a fifth of the mean probability" * is_share
     data = (source.get("data") or {}).get("name")
+    drawn = f"randomized, {count(rows.n_draws, 'draw')} per row"
     facts = {
         # forecasts that are columns of the table have its name
         "Model": rows.name if rows.name != data else None,
         "Data": data,
         "Forecast of": ", ".join(one_line(one) for one in named if one) or kind.outcome,
-        "Forecasts": f"randomized, {count(rows.n_draws, 'draw')} per row"
-        if rows.is_randomized
-        else None,
+        "Forecasts": drawn if rows.is_randomized else None,
         "Times": times,
         "Groups": "; ".join(["everyone", *groups]),
         "Tolerance": f"{points_in_full(rows.tolerance)} points{by_rate}",
@@ -229,7 +226,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     more = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
     hint = "; ".join(table.label.lower() for table in more if table is not None)
     yield section("more", "More about groups", hint, *headed(more))
-    notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
+    notes = [capitalized(one.text) for one in rows.notes]
     yield section("notes", "Notes", "what was left out or done otherwise", Bullets(notes))
 
 

@@ -31,7 +31,7 @@ from evenhand._kinds import NARROW, WIDE, OutcomeKind
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.document import Facts, Paragraph, headed, short_text
 from evenhand.report.kinds import SCALE, people_of
-from evenhand.report.slots import union_sentence
+from evenhand.report.slots import compared, union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
 from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
 
@@ -207,11 +207,10 @@ def certificate_text(proof: Certificate) -> str:
     if off_atom:
         opening += f" All {people}: {_off(proof.own_error())}."
     events = rows_from(EventBound, proof.event_table(SIZES))
-    plain: list[PlainInterval] = []
+    size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
     # an interval of a yes or no has no meaning
-    if not events or off_atom:
-        size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
-        plain = [PlainInterval.of(vars(one)) for one in proof.plain_intervals(size)]
+    intervals = proof.plain_intervals(size) if off_atom or not events else ()
+    plain = [PlainInterval.of(vars(one)) for one in intervals]
     every = rows_from(Bound, proof.table(SIZES)) if proof.bounds_every_group else ()
     tables = (
         named_bounds(() if is_event else rows_from(NamedBound, proof.named_table())),
@@ -336,8 +335,7 @@ def _decision(found: Selection) -> str:
     """Return what a draw is needed for, beside what can be had without one."""
     low, high = found.coverage_80
     if found.alpha == 1:
-        is_needed = found.goal is None
-        return "A draw is not possible at this cost." if is_needed else "No draw is needed."
+        return "No draw is needed." if found.goal else "A draw is not possible at this cost."
     if found.plain is None:
         return ""
     plain, wider = found.plain
@@ -424,13 +422,10 @@ def _statements(found: Selection) -> Iterator[str]:
     if found.alpha == 1:
         return
     if found.plain is not None:
-        (plain, wider), compared = found.plain, ""
-        if found.atom is not None:
-            than = "wider" if wider >= 0 else "narrower"
-            size = whole_percent(abs(wider))
-            compared = f"; its interval is {size} {than} than the randomized one"
-        confidence = confidence_in_full(plain.confidence)
-        yield f"The floor without a draw has {confidence} confidence of its own{compared}."
+        plain, wider = found.plain
+        than = f"; its interval is {compared(wider)} than the randomized one"
+        own = f"{confidence_in_full(plain.confidence)} confidence of its own"
+        yield f"The floor without a draw has {own}{than * (found.atom is not None)}."
     least = "the smallest that is tried" if found.is_least else "the least"
     if found.goal is None:
         least = "the most at this cost"

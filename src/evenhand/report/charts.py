@@ -434,7 +434,8 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     drawn: dict[float, Finding] = dict(enumerate(tenths, 1))
     note = "Mark: observed, with its interval."
     worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
-    if leading is not None and leading not in (rows.everyone, *tenths):
+    # of groups found by search the rate is unknown
+    if leading is not None and leading.rate is not None and leading not in (rows.everyone, *tenths):
         # apart from the tenths, on their right
         worst = drawn[n + 1.6] = leading
         note += f" Group: {one_line(name_of(leading, rows))}."
@@ -450,14 +451,10 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
         layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
         if one is worst:
             # above and below all marks, so that none is covered
-            sides: tuple[Side, Side] = (
-                ("above", "below") if rate > predicted else ("below", "above")
-            )
-            place = {"above": max(high, predicted), "below": min(low, predicted)}
-            layers += [
-                Label(i, place[sides[0]], percent(rate), sides[0]),
-                Label(i, place[sides[1]], percent(predicted), sides[1], is_reference=True),
-            ]
+            sides: dict[Side, Callable[..., float]] = {"above": max, "below": min}
+            for side, end in sides.items():
+                shown, place = end(rate, predicted), end(low, high, predicted)
+                layers.append(Label(i, place, percent(shown), side, shown == predicted))
     most = max(end for one in marks for end in (one.y, *(one.upright or ())))
     title = f"{part} of the forecast, lowest to highest"
     return Chart(
@@ -518,16 +515,12 @@ def calibration_chart(rows: AuditRows, *, of_rates: bool) -> Chart | None:
     if not (seen or curve):
         return None
     show = percent if of_rates else in_full
-    marks = [
-        Point(
-            x,
-            y,
-            f"Predicted {show(x)}: observed {percent(y)} ({band(percent, low, high)}).",
-            # intervals and bands hold for all marks at once: one that excludes x is evidence
-            not (low or 0.0) <= x <= (1.0 if high is None else high),
-        )
-        for x, y, low, high in seen or curve
-    ]
+    marks = []
+    for x, y, low, high in seen or curve:
+        tip = f"Predicted {show(x)}: observed {percent(y)} ({band(percent, low, high)})."
+        # intervals and bands hold for all marks at once: one that excludes x is evidence
+        is_off = not (low or 0.0) <= x <= (1.0 if high is None else high)
+        marks.append(Point(x, y, tip, is_off))
     ends = [end or 0.0 for one in (*seen, *curve) for end in (one[0], one[1], one[3])]
     axis = top_axis(max(ends), "Predicted probability")
     band_of = [(x, low, high) for x, _, low, high in curve or seen]

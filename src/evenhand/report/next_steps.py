@@ -31,9 +31,6 @@ PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
 
-MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
-"""A model with a correction of all its forecasts."""
-
 APART = "on rows new to model and audit"
 
 
@@ -61,9 +58,9 @@ def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterat
 def _repair(rows: AuditRows, options: str, most: int) -> Step:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
     worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
-    others = [one for one in rows.problems if not any(one is other for other in apart)]
+    others = [one for one in rows.problems if one not in apart]
     # an error along the forecast is no matter of single groups
-    is_of_all = rows.is_everyone_problem and (not others or any(worst is one for one in apart))
+    is_of_all = rows.is_everyone_problem and (not others or worst in apart)
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None)
     ruled = [one for one in listed if one.rule][:most] or [one for one in others if one.rule][:1]
@@ -75,9 +72,9 @@ def _repair(rows: AuditRows, options: str, most: int) -> Step:
         ruled = [*masks, *(one for one in rows.problems if one.rule)]
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
-        lines = f"repaired = {MAPS}", "repaired.fit({})"
+        model = "RecalibratedRegressor(FrozenEstimator(model))"
         what = f"Recalibrate before use {APART}; audit again."
-        return _step(rows, options, what, command, *lines)
+        return _step(rows, options, what, command, f"repaired = {model}", "repaired.fit({})")
     which, model = count(len(ruled), "group"), "model"
     if len(ruled) == 1 or not rows.has_command:
         which = "this group" if ruled == [worst] else "the groups"
@@ -136,9 +133,7 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
     plan = f"evenhand plan --goal {GOAL}" if rows.has_command else f"print(evenhand.plan({GOAL}))"
     yield Step(what, plan, rows.has_command)
     line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
-    what = (
-        "If wider intervals are acceptable, randomize as little as the proof needs on other rows."
-    )
+    what = "If intervals may be wider, randomize as little as the proof needs on other rows."
     python = f"chosen = evenhand.randomize(model, {{}}, goal={GOAL})"
     yield _step(rows, options, what, line, python)
 

@@ -147,11 +147,10 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
             else:
                 others.append(f"{column} {NUMBER[operator].format(number)}")
         elif operator in ("=", "is", "!=", "is not"):
-            is_alone = bool(WORD.fullmatch(value)) and not any(
-                f"{other} {sign} {value}" in rules
-                for other in columns - {column}
-                for sign in ("=", "is")
+            same = (
+                f"{other} {sign} {value}" for other in columns - {column} for sign in ("=", "is")
             )
+            is_alone = bool(WORD.fullmatch(value)) and not any(rule in rules for rule in same)
             text_of = value if is_alone else f"{column} {value}"
             words.append(text_of if operator in ("=", "is") else f"not {text_of}")
         else:
@@ -168,29 +167,26 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
 
 def _verdict(rows: AuditRows, kind: Kind) -> str:
     """Return the line that continues the verdict."""
-    status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
+    status, n, limit = rows.status, rows.status.n_problems, points_in_full(rows.tolerance)
     confidence = confidence_in_full(rows.family.confidence)
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
-        n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
         proven = f"Not proven within {limit} points for any"
-        if n:
-            within = "Rate within" if kind.has_rates else "On average within"
-            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others"
+        if n_proven := sum(one.is_proven(rows.tolerance) for one in rows.examined):
+            groups = f"{'Rate' if kind.has_rates else 'On average'} within {limit} points in"
+            proven = f"{groups} {count(n_proven, 'group')}, not proven for the others"
         if status.is_proven:
             proven = f"Proven within {limit} points"
         return f"in {count(status.n_examined, 'group')}. {proven} ({confidence} confidence)."
-    where, n = f"in {status.n_problems:,} of {count(status.n_examined, 'group')}.", status.n_beyond
+    where = f"in {n:,} of {count(status.n_examined, 'group')}."
     if rows.is_everyone_problem:
-        others = f" and {status.n_problems - 1:,} of {status.n_examined:,} others"
-        where = (
-            f"in {count(status.n_problems, 'group')}: everyone{others * (status.n_problems > 1)}."
-        )
+        others = f" and {n - 1:,} of {status.n_examined:,} others" * (n > 1)
+        where = f"in {count(n, 'group')}: everyone{others}."
     # every problem is beyond the tolerance by its estimate, or by its slope
     beyond = f"over {limit} points" + " (or slope far from 1)" * kind.has_rates
-    sure = f"in {n:,} with" if n else "and not 0 with"
-    is_right = kind.has_rates and not rows.is_everyone_problem and not everyone.is_mean_off
+    sure = f"in {status.n_beyond:,} with" if status.n_beyond else "and not 0 with"
+    is_right = kind.has_rates and not (rows.is_everyone_problem or rows.everyone.is_mean_off)
     average = " The average is right." * is_right
     return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence.{average}"
 
@@ -406,10 +402,14 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
         covers = f"the {level} interval covers at least {floor} of outcomes"
         # widths are unknown if only PITs are given
         if rows.is_randomized and each.width is not None:
-            way = "wider" if each.width >= 1 else "narrower"
-            share = percent(abs(each.width - 1), decimals=0)
-            covers += f", with no upper bound, and is {share} {way} than the 80% one with a draw"
+            wider = compared(each.width - 1)
+            covers += f", with no upper bound, and is {wider} than the 80% one with a draw"
         yield f"In {every}, {covers} ({confidence}, no draw)."
+
+
+def compared(wider: float) -> str:
+    """Write how much wider an interval is than another one."""
+    return f"{percent(abs(wider), decimals=0)} {'wider' if wider >= 0 else 'narrower'}"
 
 
 def union_sentence(found: Values) -> str:
@@ -465,11 +465,6 @@ def _with_draw(bound: Bound, proof: Proof) -> str:
 
 # --- cautions, and what is not tested
 
-MEANS_OF_DRAWS = (
-    "A draw raises the mean of right-skewed forecasts; `predict` does not depend on it."
-)
-"""Caution for randomized forecasts whose mean is too high."""
-
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
 
@@ -484,9 +479,8 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     leaks: dict[object, str] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
-        why = (
-            f"it differs from a range of outcomes in only {percent(leak.apart, decimals=0)} of rows"
-        )
+        apart = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {apart} of rows"
         if leak.rank_correlation is not None:
             why = "it ranks people almost as the outcome does, and better than the forecasts"
         # a tuple, so that a named group is not taken for a column of the same name
@@ -506,7 +500,7 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
         lost = f"{times.n_lost:,} of {times.n_people:,} were lost before {before}"
         yield f"{lost} (errors: Kaplan-Meier)."
     if rows.is_randomized and rows.everyone.reported_bias < 0:
-        yield MEANS_OF_DRAWS
+        yield "A draw raises the mean of right-skewed forecasts; `predict` does not depend on it."
 
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
@@ -679,10 +673,9 @@ class Slots:
             self.title = self.everyone[0]
         else:
             one = max(named, key=lambda one: abs((one.coverage_80 or 0) - 0.8))
-            whose = (
-                f"named group farthest from 80%: {name_of(one, rows)}, {percent(one.coverage_80)}"
-            )
-            self.title = f"{self.everyone[0].removesuffix('.')} ({whose})."
+            group = f"{name_of(one, rows)}, {percent(one.coverage_80)}"
+            first = self.everyone[0].removesuffix(".")
+            self.title = f"{first} (named group farthest from 80%: {group})."
 
     @property
     def decided(self) -> list[str]:

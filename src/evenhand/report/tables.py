@@ -28,7 +28,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
 from evenhand.report.kinds import IN_TIME, Kind, formatter_of, signed, units_of
-from evenhand.report.slots import name_of
+from evenhand.report.slots import capitalized, name_of
 from evenhand.results import (
     AuditRows,
     Bound,
@@ -140,8 +140,7 @@ def rule_of(one: Finding, rows: AuditRows) -> Value:
     if one.mass is not None:
         return Value(one.group or name_of(one, rows), "found by search" if one.group else UNKNOWN)
     if one.part is not None:
-        name = name_of(one, rows)
-        return Value(f"{name[:1].upper()}{name[1:]}")
+        return Value(capitalized(name_of(one, rows)))
     if one is rows.everyone or one is rows.given:
         return Value("Everyone" if one is rows.everyone else "Everyone, by their own forecasts")
     if one.group == BY_FORECAST:
@@ -168,9 +167,7 @@ def result(one: Finding, rows: AuditRows) -> Value:
 
 def everyone(rows: AuditRows) -> list[Finding]:
     """Return all people; of 0/1 outcomes on average and by score, where errors do not cancel."""
-    if not rows.groups:
-        return []
-    one = rows.groups[0]
+    one = rows.everyone
     if one.rate is None:
         # given the own forecast, if the problem is there
         return [found for found in rows.overall if found.same_as is None]
@@ -297,7 +294,7 @@ def scores(rows: AuditRows) -> Table | None:
     unit = Kind.of(rows).unit
     words = {"share": "of outcomes", "probability": "points", units_of(rows.target): unit}
     cells: Cells[Score] = {
-        Column("Score"): lambda one: f"{one.measure[:1].upper()}{one.measure[1:]}",
+        Column("Score"): lambda one: capitalized(one.measure),
         numeric("Mean"): lambda one: formatter_of(one.unit)(one.value),
         numeric("95% interval"): lambda one: band(formatter_of(one.unit), one.low, one.high),
         Column("Unit"): lambda one: words.get(str(one.unit), str(one.unit or "of outcomes")),

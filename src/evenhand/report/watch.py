@@ -406,9 +406,10 @@ def strength(watched: Watched) -> str:
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
-        ends = ((one.max_log_evidence or one.log_evidence, one) for one in watched.alarms)
-        ratios = [*(most - one.threshold for most, one in ends), max(found)[0]]
-        rare = rarity(watched.settings["false_alarm"], max(ratios))
+        most = [
+            (one.max_log_evidence or one.log_evidence) - one.threshold for one in watched.alarms
+        ]
+        rare = rarity(watched.settings["false_alarm"], max(*most, max(found)[0]))
         return f"If nothing were wrong, such evidence would have a probability of {rare}."
     ratio, name = max(found)
     return "" if ratio == NEVER else f"Most evidence: {of_threshold(ratio)}, of {name}."
