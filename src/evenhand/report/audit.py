@@ -157,16 +157,13 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
 # --- sections of an audit
 
 
-def _groups(
-    rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]
-) -> Iterator[Section]:
+def _groups(rows: AuditRows, first: list[Finding], others: list[Finding]) -> Iterator[Section]:
     """Yield the first groups, the worst first, then the other groups, folded."""
     confidence = confidence_in_full(rows.confidence)
     slope = ", or a slope outside 0.8 to 1.25" if rows.is_event else ""
     note = (
         f"Sorted by the lower end of the error. In brackets: joint {confidence} intervals. Problem:"
-        f" the error is significant and estimated over {points_in_full(rows.tolerance)}"
-        f" points{slope}."
+        f" a significant error estimated over {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     yield section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))

@@ -497,10 +497,8 @@ def plan_text(facts: Values) -> str:
     if not facts["detectable"]:
         return _promise_plan(facts)
     found = {(one["n_samples"], one["share"]): one["error"] for one in facts["detectable"]}
-    errors = [
-        [whole(n), *(points(found[n, share], "up") for share in SHARES)]
-        for n in dict.fromkeys(n for n, _ in found)
-    ]
+    sizes = dict.fromkeys(n for n, _ in found)
+    errors = [[whole(n), *(points(found[n, share], "up") for share in SHARES)] for n in sizes]
     table = Table("Errors that audits find", [*map(numeric, ("rows", *SHARES.values()))], errors)
     rate = facts["rate"]
     what = "Error" if rate is None else f"Error of an event rate of {in_full(rate)}"
@@ -526,8 +524,7 @@ def _promise_plan(facts: Values) -> str:
     least = "" if needed is None else f"; at least {count(needed, 'row')}"
     remark = (
         f"What intervals cover for a calibrated model, in {in_full(facts['probability'])} of"
-        f" samples{least}. Union: points of error of any group made of (so many) named cells, no"
-        " draw."
+        f" samples{least}. Union: points of error of any group of (so many) named cells, no draw."
     )
     return short_text(
         f"Every group of {in_full(facts['group_mass'])}, named or not: {goal}"

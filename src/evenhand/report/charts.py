@@ -310,9 +310,7 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
     if high <= low:
         low, high = low - 0.5, high + 0.5
     locator = made.AutoDateLocator(minticks=3, maxticks=8)
-    ticks = [
-        tick for tick in locator.tick_values(*made.num2date([low, high])) if low <= tick <= high
-    ]
+    ticks = [one for one in locator.tick_values(*made.num2date([low, high])) if low <= one <= high]
     words = dict(zip(ticks, made.ConciseDateFormatter(locator).format_ticks(ticks), strict=True))
     return Axis(low, high, title, ticks, words.__getitem__)
 
@@ -547,11 +545,9 @@ def pit_chart(rows: AuditRows) -> Chart | None:
     bars = []
     for one in bins:
         is_off = not (one.low or 0.0) <= (one.share or 0.0) <= (1 if one.high is None else one.high)
-        tip = (
-            f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes;"
-            f" under calibration {band(percent, one.low, one.high)}."
-        )
-        tip += " Outside the band." * is_off
+        right = f"under calibration {band(percent, one.low, one.high)}"
+        tip = f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes;"
+        tip += f" {right}.{' Outside the band.' * is_off}"
         bars.append(Bar(one.start, one.end, one.share or 0.0, tip, is_off))
     top = max(end or 0.0 for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
     # steps along the ends of the band

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -148,9 +148,7 @@ class Shown:
         if parts:
             yield f"Everyone: {'; '.join(parts)}."
 
-    def table(
-        self, rows: Sequence[ComparedGroup], *, is_short: bool = False, **options: Any
-    ) -> Table:
+    def table(self, rows: list[ComparedGroup], *, is_short: bool = False, **options: Any) -> Table:
         """Return groups; in a short text with few measures, and without changes."""
         measures = EVENTS if self.is_event else COVERED
         is_paired = self.rows.is_paired

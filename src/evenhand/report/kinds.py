@@ -32,9 +32,7 @@ IN_GROUP = (
 )
 """Assumption of Kaplan-Meier estimates of PITs."""
 
-IN_FEATURES = (
-    "for people with the same features, censoring is independent of the time until the event"
-)
+IN_FEATURES = "censoring is independent of the time until the event, given the features"
 """Assumption of tests of randomized PITs."""
 
 IN_TIME = "in each group, censoring is independent of the time until the event"
@@ -171,9 +169,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 },
                 gap="gap of predicted and observed rate",
                 point=(
-                    "The difference of the share of people who had the event and the mean"
-                    " prediction, in points. Of all people it is the mean distance within tenths of"
-                    " the probability."
+                    "The difference of the event rate and the mean prediction, in points. Of all"
+                    " people it is the mean distance within tenths of the probability."
                 ),
                 residual="Difference in points",
                 has_rates=True,
@@ -319,14 +316,12 @@ class NoteKind(Enum):
     EMPTY_GROUP = "group {subject[0]!r} has no rows left"
     PROBABLE_GROUPS = (
         "values from 0 to 1 were read as probabilities of membership: {names}; estimates weight"
-        " rows by them, and are those of the group itself if membership is independent of the"
-        " outcome, given what the probabilities were computed from; such groups are neither"
-        " certified nor scanned"
+        " rows by them, and are those of the group if membership is independent of the outcome,"
+        " given what they were computed from; such groups are neither certified nor scanned"
     )
     HALVED_FRACTIONS = (
         "columns of values from 0 to 1 were cut at their median: {names}; if they are probabilities"
-        " of membership in a group, pass {{'name': values}} as groups, or name them in"
-        " --group-probabilities"
+        " of membership, pass {{'name': values}} as groups or name them in --group-probabilities"
     )
     NO_OWN_FORECAST = "forecasts are not known, so levels of the forecast cannot be compared"
     IMPOSSIBLE_OUTCOMES = (
@@ -352,9 +347,8 @@ class NoteKind(Enum):
     )
     SAMPLED_ROWS = "{names} use {numbers[0]:,} rows sampled at random"
     ROUNDING_CELLS = (
-        "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}: PITs are"
-        " spread over the cells of rounded outcomes, and rounding may explain up to {grid} of the"
-        " average error"
+        "the forecasts are continuous, but {atom} of outcomes are {numbers[0]:g}: PITs are spread"
+        " over cells of rounding, which may explain up to {grid} of the average error"
     )
     TIED_OUTCOMES = (
         "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}, and outcomes"
@@ -365,8 +359,7 @@ class NoteKind(Enum):
         " instead, for example Forecast.from_probability(p) or a classifier"
     )
     EXCLUDED_OUTCOMES = (
-        "outcomes with a probability of 0 under their forecasts, which make the log score infinite:"
-        " {numbers[0]:,}"
+        "outcomes predicted with probability 0, which make the log score infinite: {numbers[0]:,}"
     )
     CUT_OFF_TIMES = (
         "{numbers[0]:,} of {numbers[1]:,} times are cut off (censored). Tests assume that, given"
@@ -389,9 +382,7 @@ class NoteKind(Enum):
     NO_LARGE_GROUP = "no groups were scanned: none has at least {numbers[0]} rows"
     ALL_FEATURES_LEAK = "no groups were scanned: the outcome may define every feature"
     COLUMN_NOT_SCANNED = "column {subject[0]!r} was not scanned: {reason}"
-    COLUMN_NOT_LEARNED = (
-        "column {subject[0]!r} identifies each row and was not used to learn groups"
-    )
+    COLUMN_NOT_LEARNED = "column {subject[0]!r} identifies each row and is not used to learn groups"
     NOT_LEARNED = "no group of {size} was learned: {reason}"
     NO_MISCOVERAGE = "coverage was not estimated by features: {reason}"
     FEATURES = "groups were searched in {features}"

@@ -66,7 +66,7 @@ def capitalized(text: str) -> str:
 # --- names of groups in sentences
 
 COMPARISON = re.compile(
-    r" (is not missing|is missing|is not|present|missing|is|!=|<=|>=|=|<|>)(?: (.*))?", re.DOTALL
+    r" (present|missing|is(?: not)?(?: missing)?|[!<>]?=|[<>])(?: (.*))?", re.DOTALL
 )
 """What follows the name of a column in a rule."""
 
@@ -147,9 +147,7 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
             else:
                 others.append(f"{column} {NUMBER[operator].format(number)}")
         elif operator in ("=", "is", "!=", "is not"):
-            same = (
-                f"{other} {sign} {value}" for other in columns - {column} for sign in ("=", "is")
-            )
+            same = (f"{one} {sign} {value}" for one in columns - {column} for sign in ("=", "is"))
             is_alone = bool(WORD.fullmatch(value)) and not any(rule in rules for rule in same)
             text_of = value if is_alone else f"{column} {value}"
             words.append(text_of if operator in ("=", "is") else f"not {text_of}")
@@ -494,11 +492,9 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     probable = [name_of(one, rows) for one in rows.listed if one.probable]
     if probable:
         yield WEIGHTED.format(joined(probable))
-    times = rows.censoring
-    if times is not None:
-        before = kind.horizon or "an event"
-        lost = f"{times.n_lost:,} of {times.n_people:,} were lost before {before}"
-        yield f"{lost} (errors: Kaplan-Meier)."
+    if (times := rows.censoring) is not None:
+        before = f"{kind.horizon or 'an event'} (errors: Kaplan-Meier)"
+        yield f"{times.n_lost:,} of {times.n_people:,} were lost before {before}."
     if rows.is_randomized and rows.everyone.reported_bias < 0:
         yield "A draw raises the mean of right-skewed forecasts; `predict` does not depend on it."
 

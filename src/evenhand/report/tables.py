@@ -63,11 +63,8 @@ BY_FORECAST = "Everyone, by forecast"
 def of(label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table | None:
     """Return a table without the columns that are unknown in all rows; None without rows."""
     rows = list(items)
-    known = {
-        column: write
-        for column, write in cells.items()
-        if any(str(write(one)) not in (UNKNOWN, "") for one in rows)
-    }
+    nothing = {UNKNOWN, ""}
+    known = {k: write for k, write in cells.items() if {str(write(one)) for one in rows} - nothing}
     return Table.of(label, rows, known, **options) if rows else None
 
 
@@ -171,20 +168,15 @@ def everyone(rows: AuditRows) -> list[Finding]:
     if one.rate is None:
         # given the own forecast, if the problem is there
         return [found for found in rows.overall if found.same_as is None]
-    size = abs(one.bias or 0.0)
-    is_average = one.problem and one.is_mean_off and size > rows.tolerance
-    name = "Everyone, on average"
+    size, name = abs(one.bias or 0.0), "Everyone, on average"
+    is_off = one.problem and one.is_mean_off and size > rows.tolerance
     ends = [abs(end) for end in (one.bias_low, one.bias_high) if end is not None]
     most = max(ends, default=None)
-    average = replace(
-        one, group=name, error=size, error_high=most, off=is_average, problem=is_average
-    )
+    average = replace(one, group=name, error=size, error_high=most, off=is_off, problem=is_off)
     # of both rows one has the problem
-    same = name if is_average else None
-    return [
-        average,
-        replace(one, group=BY_FORECAST, predicted=None, rate=None, bias=None, same_as=same),
-    ]
+    same = name if is_off else None
+    by_score = replace(one, group=BY_FORECAST, predicted=None, rate=None, bias=None, same_as=same)
+    return [average, by_score]
 
 
 def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
@@ -284,9 +276,8 @@ def survival(rows: AuditRows) -> Table | None:
 def survival_rows(rows: AuditRows) -> list[Survival]:
     """Return everyone, then groups by falling distance of predicted and observed rate."""
     shown = [one for one in rows.survival if None not in (one.predicted, one.observed)]
-    return shown[:1] + sorted(
-        shown[1:], key=lambda one: -abs((one.observed or 0.0) - (one.predicted or 0.0))
-    )
+    others = sorted(shown[1:], key=lambda one: -abs((one.observed or 0.0) - (one.predicted or 0.0)))
+    return shown[:1] + others
 
 
 def scores(rows: AuditRows) -> Table | None:

@@ -44,7 +44,7 @@ from evenhand.report.document import (
     embedded,
 )
 from evenhand.report.kinds import one_line, people_of, signed
-from evenhand.results import Row, Values, plain
+from evenhand.results import Values, plain
 
 Floats = NDArray[np.float64]
 
@@ -190,24 +190,9 @@ def rarity(false_alarm: float, ratio: float) -> str:
 # --- the values of a watch in types
 
 
-class Signal(Row, frozen=True):
-    """Alarm or notice, as the values of a watch have it."""
-
-    part: str
-    date: str
-    since: str
-    n_rows: int
-    log_evidence: float
-    threshold: float
-    group: str | None = None
-    direction: str | None = None
-    max_log_evidence: float | None = None
-
-    @property
-    def what(self) -> str:
-        """What deviates; draws are not outcomes, and have words of their own."""
-        words = DRAWS if self.part == "draws" else DIRECTIONS
-        return words.get(self.direction or "", self.direction or "changed")
+def what_of(one: Values) -> str:
+    """Return what deviates by an alarm or a notice; draws have words of their own."""
+    return (DRAWS if one["part"] == "draws" else DIRECTIONS)[one["direction"]]
 
 
 class Watched:
@@ -230,15 +215,14 @@ class Watched:
         self.periods = count(values["n_periods"], self.settings["period"])
         # those with an alarm first, then those with most evidence
         self.groups: list[Values] = sorted(
-            values["groups"],
-            key=lambda one: (not one["is_alarm"], -ratio_of(one, "max_log_evidence")),
+            values["groups"], key=lambda one: (not one["is_alarm"], -ratio_of(one))
         )
         # those of the promise first, then by date
         self.alarms, self.notices = (
-            sorted(map(Signal.of, values[key]), key=lambda one: (one.part != "promise", one.date))
+            sorted(values[key], key=lambda one: (one["part"] != "promise", one["date"]))
             for key in ("alarms", "notices")
         )
-        self.parts = {one.part for one in self.alarms}
+        self.parts = {one["part"] for one in self.alarms}
 
     def name(self, part: str, group: str | None = None) -> str:
         """Return what a test of a part is about."""
@@ -258,7 +242,7 @@ class Watched:
         return [one["group"] for one in tests], np.reshape(evidence, shape)
 
 
-def ratio_of(row: Values, key: str) -> float:
+def ratio_of(row: Values, key: str = "max_log_evidence") -> float:
     """Return log evidence over threshold; NEVER if it is unknown."""
     value = row.get(key)
     return float(value) - float(row["threshold"]) if is_known(value) else NEVER
@@ -317,10 +301,12 @@ def sentences(watched: Watched) -> Iterator[Sentence]:
     errors = {("group", one["name"]): one["error"] for one in watched.groups}
     errors["draws", None] = draws.get("error")
     for one in watched.alarms[:LISTED]:
-        since, error = date_words(one.since), errors.get((one.part, one.group))
-        text = BROKEN[one.part].format(since=since, what=one.what, tolerance=watched.tolerance)
+        part, group = one["part"], one["group"]
+        words = {"since": date_words(one["since"]), "what": what_of(one)}
+        text = BROKEN[part].format(tolerance=watched.tolerance, **words)
+        error = errors.get((part, group))
         text += f" ({points(error)} points over all forecasts)" if is_known(error) else ""
-        yield Sentence(f"{text}.", f"{watched.name(one.part, one.group)}: ", is_warning=True)
+        yield Sentence(f"{text}.", f"{watched.name(part, group)}: ", is_warning=True)
     if (n := len(watched.alarms) - LISTED) > 0:
         yield Sentence(f"{n:,}, in other groups or parts.", "More alarms: ", is_warning=True)
     if is_promised and watched.n_rows and "promise" not in parts:
@@ -334,7 +320,7 @@ def sentences(watched: Watched) -> Iterator[Sentence]:
     if quiet_groups:
         yield Sentence(f"{and_more(quiet_groups, LISTED)}.", "No alarm: ")
     for one in watched.notices[-1:]:
-        when = f"left the range of the certificate on {date_words(one.date)}: {one.what}"
+        when = f"left the range of the certificate on {date_words(one['date'])}: {what_of(one)}"
         yield Sentence(f"{when}. The promise may still be kept.", "Notice, no alarm: ")
     if watched.n_rows:
         yield Sentence(f"{_missing(values)}.", "Missing outcomes: ")
@@ -387,7 +373,7 @@ def next_steps_of(watched: Watched) -> Iterator[str]:
     """Yield what to do after alarms."""
     parts = watched.parts
     if parts - {"draws"}:
-        since = min(one.since for one in watched.alarms if one.part != "draws")
+        since = min(one["since"] for one in watched.alarms if one["part"] != "draws")
         when = f"that matured since {date_words(since)}"
         # a week or a month is too long for a date
         if watched.matures_after and watched.settings["period"] in ("hour", "day"):
@@ -402,13 +388,11 @@ def next_steps_of(watched: Watched) -> Iterator[str]:
 def strength(watched: Watched) -> str:
     """Return how strong the evidence is: of the alarms together, or what is nearest to one."""
     # of groups also within a period, not only at its end
-    found = [(ratio_of(one, "max_log_evidence"), one_line(one["name"])) for one in watched.groups]
+    found = [(ratio_of(one), one_line(one["name"])) for one in watched.groups]
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
-        most = [
-            (one.max_log_evidence or one.log_evidence) - one.threshold for one in watched.alarms
-        ]
+        most = [ratio_of(one) for one in watched.alarms]
         rare = rarity(watched.settings["false_alarm"], max(*most, max(found)[0]))
         return f"If nothing were wrong, such evidence would have a probability of {rare}."
     ratio, name = max(found)
@@ -449,24 +433,21 @@ def evidence_chart(watched: Watched) -> Chart | None:
         note += f" The line of groups is that of the group with the highest evidence, of {n:,}."
     note += f" Evidence is drawn between {TICKS[-6]} and {TICKS[4]}."
 
-    def mark(one: Signal, word: str) -> Point:
-        after = f"{date_words(one.date)}, after {count(one.n_rows, 'forecast')}"
-        tip = f"{after}: {word}, {watched.name(one.part, one.group)}, {one.what}; since about"
-        place = _day(one.date), decimal(one.log_evidence - one.threshold)
-        return Point(*place, f"{tip} {date_words(one.since)}.")
+    def mark(one: Values, word: str) -> Point:
+        name = f"{word}, {watched.name(one['part'], one['group'])}, {what_of(one)}"
+        tip = f"{date_words(one['date'])}, after {count(one['n_rows'], 'forecast')}: {name}"
+        place = _day(one["date"]), decimal(ratio_of(one, "log_evidence"))
+        return Point(*place, f"{tip}; since about {date_words(one['since'])}.")
 
-    notices = [mark(one, "notice") for one in watched.notices]
-    alarms = [mark(one, "alarm") for one in watched.alarms]
     x = time_axis(days[0], days[-1], days_between(dates[0], dates[-1]))
     return Chart(
-        "Evidence of each part by period, on a logarithmic scale; an alarm is raised at the"
-        " dashed line.",
+        "Evidence of each part by period, on a log scale; an alarm is raised at the dashed line.",
         x,
         [
             Line([(x.low, 0.0), (x.high, 0.0)], "alarm threshold"),
             *curves,
-            Points(notices, "notice", "grey", "triangle"),
-            Points(alarms, "alarm", "red", "square"),
+            Points([mark(one, "notice") for one in watched.notices], "notice", "grey", "triangle"),
+            Points([mark(one, "alarm") for one in watched.alarms], "alarm", "red", "square"),
         ],
         Axis(min(TICKS), max(TICKS), "Evidence (log scale)", [*TICKS], lambda x: TICKS[round(x)]),
         note=note,
@@ -568,7 +549,7 @@ def _groups(watched: Watched) -> Section:
     error = "bias (points)" if watched.settings["kind"] == "event" else "error (points)"
 
     def most(one: Values) -> Value:
-        ratio = ratio_of(one, "max_log_evidence")
+        ratio = ratio_of(one)
         return Value(of_alarm(ratio), order=ratio)
 
     cells: Cells[Values] = {
@@ -585,8 +566,7 @@ def _groups(watched: Watched) -> Section:
     }
     text = (
         f"An alarm means an error above the tolerance of {watched.tolerance} points. Below an error"
-        " is its direction: outcomes higher or lower than forecast, or forecasts too narrow or too"
-        " wide."
+        " is its direction: outcomes higher or lower than forecast, forecasts too narrow or wide."
     )
     table = Table.of("Groups", watched.groups, cells, search="Find a group")
     return Section("Groups", [Paragraph(text), table], "groups")
