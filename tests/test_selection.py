@@ -338,7 +338,8 @@ def test_no_fewer_rows_are_asked_for_than_there_are(n):
     X, y = data(n)
     proof = certify_link(law_pit(X, y), Laplace(1.0))
     # just below what these rows can prove; of few rows not with the smallest alpha
-    bounds = [proof.with_link(Laplace(a)).group_error(0.2) for a in np.geomspace(LEAST_ALPHA, 1)]
+    alphas = np.geomspace(LEAST_ALPHA, 1, 15)
+    bounds = [proof.with_link(Laplace(alpha)).group_error(0.2) for alpha in alphas]
     target = 0.99 * min(bounds)
     told = complaint(randomize, law, X, y, goal=target, link="laplace", random_state=0)
     assert int(told.partition(": about ")[2].partition(" certification")[0]) > n

@@ -77,15 +77,12 @@ def amounts(n, rng):
     return Forecast.from_hurdle(zero, Forecast.from_normal(30 + m, np.ones(n))), y
 
 
-def groups_of(n, rng, n_groups):
-    shares = rng.choice([0.1, 0.2, 0.5], n_groups)
-    return {f"g{i}": rng.random(n) < share for i, share in enumerate(shares)} or None
-
-
 def judged(made, n, seed, n_groups, **world):
     rng = np.random.default_rng([seed, n])
     forecast, y = made(n, rng, **world)
-    return audit(forecast, y=y, groups=groups_of(n, rng, n_groups), random_state=seed, **QUICK)
+    shares = rng.choice([0.1, 0.2, 0.5], n_groups)
+    groups = {f"g{i}": rng.random(n) < share for i, share in enumerate(shares)} or None
+    return audit(forecast, y=y, groups=groups, random_state=seed, **QUICK)
 
 
 CALIBRATED = {
