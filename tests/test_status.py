@@ -204,7 +204,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     # verdict.md: 9.9 points for 500 and 18.2 for 150 rows of one of 50 groups
     assert (
         "These rows would have shown a gap of predicted and observed rate of 18.2 points or"
-        " more in a group of 150 rows, 9.9 in 500, "
+        " more in a small group (150 rows), 9.9 in a typical one (500), "
     ) in text
     assert "Rate within 2 points in 10 groups, not proven for the others (95% con" in text
     assert "Proven within 2 points (95% confidence)." in short(calm_scores())
@@ -268,7 +268,9 @@ NAMES = {
     "job = self-employed and region = south": "self-employed, south",
     "sex = women and kidney <= 79": "women, kidney 79 or less",
     "age <= 58 and smoker = False": "smoker False, age 58 or younger",
-    "region is not south and age >= 18 and age < 65": "not south 18 or older and under 65",
+    "region is not south and age >= 18 and age < 65": "not south, age 18 or older and under 65",
+    "age >= 70": "age 70 or older",
+    "job = self-employed and sex = women": "self-employed, women",
     "income <= 32600": "income 32,600 or less",
     "weight is missing": "weight missing",
     # two columns have this value
@@ -407,7 +409,7 @@ def test_next_steps_repair_the_groups_by_their_rules():
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():
     # the trend of the example is the smallest p-value of everyone
     step, *_ = Slots(judged(yes_no())).next
-    assert step.what.startswith("Recalibrate before use")
+    assert step.what.startswith("Recalibrate with rows new")
     command = "evenhand audit t.csv --target y --forecast probability=p"
     values = yes_no(provenance={"command": command})
     values["groups"][0] |= {"off": False, "problem": False}
@@ -434,7 +436,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
     # nobody has the rows of a group found by search among other rows
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
-    assert alone.what.startswith("Recalibrate before use")
+    assert alone.what.startswith("Recalibrate with rows new")
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
         Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())
@@ -459,7 +461,7 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
     code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
     by = [word for option, word in pairwise(code) if option == "--by"]
     assert by == ["age > 60", "sex = f", "kidney <= 79"]
-    assert "Repair 3 groups before use on rows new to model and audit; audit again:" in text
+    assert "Repair 3 groups first with rows new to model and audit; audit again:" in text
     assert "over 2 points, in 5 with 95% confidence." in text
 
 

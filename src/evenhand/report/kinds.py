@@ -131,6 +131,8 @@ class Kind:
         words: dict[str, Any] = {"unit": unit}
         if given and not kind.has_rates:
             words["residual"] = f"{kind.residual}, {unit}"
+        if kind.has_rates and target:
+            words["gap"] = f"{kind.gap} ({one_line(target)})"
         if rows.censoring is not None and rows.censoring.horizon is not None:
             time = number_in_full(rows.censoring.horizon)
             until = f"{time} {unit}" if given else f"time {time}"

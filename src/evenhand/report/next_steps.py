@@ -31,7 +31,7 @@ PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
 
-APART = "on rows new to model and audit"
+APART = "with rows new to model and audit"
 
 
 def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterator[Step]:
@@ -73,12 +73,13 @@ def _repair(rows: AuditRows, options: str, most: int) -> Step:
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
         model = "RecalibratedRegressor(FrozenEstimator(model))"
-        what = f"Recalibrate before use {APART}; audit again."
+        what = f"Recalibrate {APART}; audit again."
         return _step(rows, options, what, command, f"repaired = {model}", "repaired.fit({})")
     which, model = count(len(ruled), "group"), "model"
     if len(ruled) == 1 or not rows.has_command:
         which = "this group" if ruled == [worst] else "the groups"
-    what = f"Repair {which} before use"
+    # errors of other groups may be those of the people who are in these
+    what = f"Repair {which}{' first' * (len(ruled) < rows.status.n_problems)}"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""

@@ -129,7 +129,7 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
 
     A rule that cannot be read as comparisons of known columns is the name itself.
     """
-    words, ages, others, is_alone = list[str](), list[str](), list[str](), False
+    words, ages, others, age = list[str](), list[str](), list[str](), "age "
     # longer names first: the column "age at entry" takes precedence over the column "age"
     known = sorted(columns, key=len, reverse=True)
     for part in dict.fromkeys(text.split(" and ")):
@@ -151,13 +151,14 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
             is_alone = bool(WORD.fullmatch(value)) and not any(rule in rules for rule in same)
             text_of = value if is_alone else f"{column} {value}"
             words.append(text_of if operator in ("=", "is") else f"not {text_of}")
+            age = "" if is_alone and column.lower() in ("sex", "gender") else "age "
         else:
             is_known = operator in ("is not missing", "present")
             others.append(f"{column} {'known' if is_known else 'missing'}")
-    # "women over 60", but "drugs 1, age over 60"
-    link = " " if is_alone else ", age "
-    first = [link.join(filter(None, [", ".join(words), " and ".join(ages)]))]
-    return ", ".join([*filter(None, first), *others])
+    # "women over 60", but "south, age over 60"
+    of_age = age + " and ".join(ages) if ages else ""
+    named = (", " if age else " ").join(filter(None, [", ".join(words), of_age]))
+    return ", ".join([*filter(None, [named]), *others])
 
 
 # --- verdict
@@ -170,7 +171,7 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
-        proven = f"Not proven within {limit} points for any"
+        proven = f"No group is proven within {limit} points"
         if n_proven := sum(one.is_proven(rows.tolerance) for one in rows.examined):
             groups = f"{'Rate' if kind.has_rates else 'On average'} within {limit} points in"
             proven = f"{groups} {count(n_proven, 'group')}, not proven for the others"
@@ -182,7 +183,8 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
         others = f" and {n - 1:,} of {status.n_examined:,} others" * (n > 1)
         where = f"in {count(n, 'group')}: everyone{others}."
     # every problem is beyond the tolerance by its estimate, or by its slope
-    beyond = f"over {limit} points" + " (or slope far from 1)" * kind.has_rates
+    has_slope = any(one.slope is not None and not one.is_mean_off for one in rows.problems)
+    beyond = f"over {limit} points" + " (or slope far from 1)" * has_slope
     sure = f"in {status.n_beyond:,} with" if status.n_beyond else "and not 0 with"
     is_right = kind.has_rates and not (rows.is_everyone_problem or rows.everyone.is_mean_off)
     average = " The average is right." * is_right
@@ -197,10 +199,11 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     everyone, *groups = rows.status.detectable
     if rows.status.verdict is not Verdict.TOO_FEW:
         first, *others = [*groups[::-1], everyone]
-        where = f"a group of {count(first.n, 'row')}" if others else f"all {first.n:,}"
+        where = f"a small group ({count(first.n, 'row')})" if others else f"all {first.n:,}"
         shown = f"of {points(first.error)} points or more in {where}"
         for one in others:
-            shown += f", {points(one.error)} in {'all ' * (one is everyone)}{one.n:,}"
+            place = f"all {one.n:,}" if one is everyone else f"a typical one ({one.n:,})"
+            shown += f", {points(one.error)} in {place}"
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
         found = f"These rows would have shown {gap} {shown} (with 80% probability)."
         return f"{found} Smaller errors may be there."
@@ -502,8 +505,8 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
     if rows.scan:
-        first = "Groups" if rows.bound else "Unrecorded groups, or"
-        yield f"{first} by features under {rows.family.min_size:,} rows."
+        first = "Groups by features" if rows.bound else "Unrecorded groups, unnamed ones"
+        yield f"{first} under {rows.family.min_size:,} rows."
     else:
         yield f"Groups {'not examined' if rows.bound else 'nobody named'}."
     yield "Later changes."
@@ -641,7 +644,7 @@ class Slots:
         self.everyone = tuple(
             f"{capitalized(sentence)}."
             for one in rows.overall
-            if one.size.value is not None
+            if one.size.value is not None and (one is not rows.given or one.off)
             for sentence in _case(one, rows, kind)
         )
         self.proven, self.cautions = tuple(_proven(rows, kind)), tuple(_cautions(rows, kind))
