@@ -12,7 +12,7 @@ from browser.report_examples import AUDITS, FAMILY, deterministic, group, made, 
 from evenhand.audits import detectable_error
 from evenhand.audits.verdict import decided, status_of
 from evenhand.report import audit_markdown, audit_text
-from evenhand.report.charts import Row
+from evenhand.report.charts import Points, Row, overview
 from evenhand.report.slots import Slots, name_of
 from evenhand.report.tables import result
 from evenhand.results import Condition, Finding, Verdict
@@ -181,6 +181,14 @@ def test_proven_needs_every_upper_end():
     # pooled errors of other outcomes may cancel
     given = {"error": 0.001, "low": 0.0, "high": None, "chance": 0.001, "is_complete": False}
     assert not status(doses(given_forecast=given)).is_proven
+
+
+def test_a_group_whose_rate_is_unknown_is_no_mark_beside_the_tenths():
+    found = {"mass": 0.2, "n": 900, "group": "age > 60", "error": 0.2, "error_low": 0.1}
+    rows = judged(calm_scores() | {"learned": [found | {"off": True, "problem": True}]})
+    assert rows.leading is rows.learned[0]
+    (marks,) = (one for one in overview(rows).layers if isinstance(one, Points))
+    assert [mark.y for mark in marks.points] == [0.5] * 10
 
 
 def test_conditions_do_not_change_the_verdict():
