@@ -44,7 +44,7 @@ def population(readings, has_link, has_widths, has_counts):
     known = reading == Reading.AVERAGED
     high = np.where(known, high, np.where(reading == Reading.BEYOND, 1.0, low + 0.2))
     high = np.minimum(high, 1.0)
-    count = np.rint(share * 10_000_000).astype(np.int64) if has_counts else None
+    count = np.rint(share * 1_000_000).astype(np.int64) if has_counts else None
     if has_link:
         return Cells(low, high, reading=reading, count=count, link=LINK), share
     base = Cells(low, high, reading=reading)

@@ -76,10 +76,8 @@ def test_predict_writes_what_it_logs(place, tmp_path, served, evenhand):
     assert [one.values["r"] for one in entries] == served["r"].tolist()
     assert [one.values["mean"] for one in entries] == served["mean"].tolist()
     # the same table as without a log, but for the ids
-    plain = [
-        one for one in predict(place, tmp_path) if one not in ("--log", tmp_path / "log.sqlite")
-    ]
-    assert evenhand(*plain).code == 0
+    of_log = ("--log", tmp_path / "log.sqlite")
+    evenhand(*(one for one in predict(place, tmp_path) if one not in of_log)).done()
     again = read(tmp_path / "out.csv")
     pd.testing.assert_frame_equal(again, served.drop(columns="forecast_id"))
 
@@ -124,11 +122,9 @@ def test_options_of_the_log_need_the_log(place, tmp_path, evenhand):
     for option in (("--groups", "region"), ("--keep-features",), ("--person", "id")):
         complaint = evenhand(*args, *out, *option).complaint()
         assert f"{option[0]} has no effect without --log" in complaint
-    complaint = evenhand(
-        *args, "--out", tmp_path / "out.csv", "--log", tmp_path / "log.sqlite"
-    ).complaint()
-    assert "--key-file" in complaint
-    complaint = evenhand(*args, *out, "--log", tmp_path / "log.sqlite").complaint()
+    log = ("--log", tmp_path / "log.sqlite")
+    assert "--key-file" in evenhand(*args, *out[2:], *log).complaint()
+    complaint = evenhand(*args, *out, *log).complaint()
     assert "--log needs --context: each context has its own draws" in complaint
     assert not (tmp_path / "log.sqlite").exists()
 
@@ -226,9 +222,9 @@ def test_an_anchor_shows_a_log_that_was_written_anew(place, tmp_path, served, ev
     good = ("--anchor", f"{head.number}:{head.sha256}")
     assert replay(evenhand, place, tmp_path, id, *features(place), *good).code == 0
     bad = ("--anchor", f"{head.number}:{'0' * 64}")
-    complaint = replay(evenhand, place, tmp_path, id, *features(place), *bad).complaint()
-    assert "the log has been rewritten" in complaint
-    complaint = replay(evenhand, place, tmp_path, id, "--anchor", "12").complaint()
-    assert "--anchor must be the number and hash of an entry" in complaint
-    complaint = replay(evenhand, place, tmp_path, id, "--id", "person").complaint()
-    assert "--id has no effect without --features" in complaint
+    for options, message in (
+        ((*features(place), *bad), "the log has been rewritten"),
+        (("--anchor", "12"), "--anchor must be the number and hash of an entry"),
+        (("--id", "person"), "--id has no effect without --features"),
+    ):
+        assert message in replay(evenhand, place, tmp_path, id, *options).complaint()

@@ -190,10 +190,10 @@ print(*(pack(load(folder)).sha256 for folder in sys.argv[1:]))
 
 
 def test_a_model_has_the_same_hash_in_every_process_and_no_other_model_has_it(stored):
-    folders = [str(stored(name)[2]) for name in EXAMPLES]
-    command = [sys.executable, "-c", PRINT_HASHES, *folders]
+    folders = [stored(name)[2] for name in EXAMPLES]
+    command = [sys.executable, "-c", PRINT_HASHES, *map(str, folders)]
     printed = subprocess.check_output(command, text=True, env=os.environ | {"PYTHONHASHSEED": "1"})
-    hashes = [load_with_hash(folder)[1] for folder in folders]
+    hashes = [manifest_of(folder)["sha256"] for folder in folders]
     assert printed.split() == hashes
     assert len(set(hashes)) == len(EXAMPLES)
 
