@@ -31,7 +31,7 @@ def fewest(n_sets, rate, false_alarm=FALSE_ALARM):
 
 @statistical
 def test_p_values_of_calibrated_forecasts_are_uniform():
-    n_sets = repeats(1000, shorter=16)
+    n_sets = repeats(1000, shorter=32)
     p = np.empty(n_sets)
     for seed in range(n_sets):
         X, pit, _ = planted_table(None, seed)

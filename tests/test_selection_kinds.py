@@ -57,7 +57,7 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name, mo
     """
     pmf, n = LAWS[name], 250
     false = next(alpha for alpha in ALPHAS if true_error(name, alpha) > most + SLACK)
-    n_sets = repeats(1000, shorter=32)
+    n_sets = repeats(1000, shorter=64)
     broken = passed = 0
     for seed in range(n_sets):
         rng = np.random.default_rng([seed, n])
