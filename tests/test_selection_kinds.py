@@ -208,11 +208,6 @@ def law_of_amounts(X):
     return Forecast.from_hurdle(chance_of_zero(X), Forecast.from_quantiles(LEVELS, values))
 
 
-@pytest.fixture(scope="module")
-def chosen_amount():
-    return randomize(law_of_amounts, *amounts(), goal=0.3, random_state=0)
-
-
 def test_randomized_models_of_amounts_are_tested_on_their_continuous_part():
     """The base is right, so the certified error exceeds the theoretical one of each link."""
     X, y = amounts()
@@ -230,9 +225,9 @@ def test_randomized_models_of_amounts_are_tested_on_their_continuous_part():
     assert "of the people whose outcome is not 0" in " ".join(found.summary().split())
 
 
-def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount):
+def test_amounts_are_certified_by_the_continuous_part_alone():
     X, y = amounts()
-    found = chosen_amount
+    found = randomize(law_of_amounts, X, y, goal=0.3, random_state=0)
     off = y != 0
     proof = found.certificate
     assert (proof.choice.rule, proof.bound) == ("simultaneous", "sharp")
