@@ -49,37 +49,22 @@ def test_groups_are_values_halves_and_missing_values_of_the_first_update():
     assert sizes == [(f"age > {cut}", 100), ("age missing", 10)]
 
 
-def test_everyone_is_a_group_beside_others_and_shares_the_risk():
-    watch = Watch(groups=["everyone", "sex"], false_alarm=0.1)
-    watch.update(rows_of(40, sex=["f", "m"] * 20))
-    watch.update(rows_of(10, first=40, sex=["x"] * 10))
-    found = {group["name"]: (group["n"], group["threshold"]) for group in watch.to_dict()["groups"]}
-    # three groups and one part for later ones
-    share = math.log(4 / 0.1)
-    later = share + math.log(2)
-    assert found == {
-        "everyone": (50, pytest.approx(share)),
-        "sex = f": (20, pytest.approx(share)),
-        "sex = m": (20, pytest.approx(share)),
-        "sex = x": (10, pytest.approx(later)),
-    }
-    assert Watch.from_state(watch.state()).to_dict() == watch.to_dict()
-
-
 def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch():
-    watch = Watch(groups=["town"], false_alarm=0.1)
-    towns = [f"t{i}" for i in range(4)] * 5
-    watch.update(rows_of(20, town=towns))
-    # four groups and one part for later ones
-    assert {group["threshold"] for group in watch.to_dict()["groups"]} == {math.log(5 / 0.1)}
+    watch = Watch(groups=["everyone", "town"], false_alarm=0.1)
+    watch.update(rows_of(20, town=[f"t{i}" for i in range(4)] * 5))
+    # five groups, of which one is everyone, and one part for later ones
+    assert {group["threshold"] for group in watch.to_dict()["groups"]} == {math.log(6 / 0.1)}
     watch.update(rows_of(60, first=20, town=[f"new{i}" for i in range(60)]))
     found = watch.to_dict()["groups"]
-    assert len(found) == 64
+    assert len(found) == 65
     assert sum(math.exp(-group["threshold"]) for group in found) < 0.1
-    assert [group["since_start"] for group in found] == [True] * 4 + [False] * 60
+    assert [group["since_start"] for group in found] == [True] * 5 + [False] * 60
     # the first later group has half of the part
-    assert found[4]["threshold"] == pytest.approx(math.log(2 * 5 / 0.1))
+    assert found[5]["threshold"] == pytest.approx(math.log(2 * 6 / 0.1))
+    expected = [("everyone", 80), ("town = t0", 5), ("town = new0", 1)]
+    assert [(found[i]["name"], found[i]["n"]) for i in (0, 1, 5)] == expected
     assert all(len(test["log_evidence"]) == 4 for test in watch.to_dict()["tests"])
+    assert Watch.from_state(watch.state()).to_dict() == watch.to_dict()
 
 
 def test_a_group_that_appears_later_is_detected_from_its_first_row_on():
