@@ -31,16 +31,15 @@ def shifts(x):
 
 
 @functools.cache
-def truth(a, b, *, is_shifted, rho):
+def truth(a, b, *, is_shifted):
     """Return the true values in the rows where the first features are `a` and `b`, if given."""
     cells = [(i, j) for i in (0, 1) for j in (0, 1) if a in (i, None) and b in (j, None)]
     delta = shifts(np.array(cells, dtype=float)) * is_shifted
     c = (np.arange(4000) + 0.5) / 4000
-    # the served PIT of outcome z + delta is Phi(sqrt(1 - rho^2) (z + delta) + rho Phi^-1(r))
-    mean = np.sqrt(1 - rho**2) * delta
-    below = stats.norm.cdf(stats.norm.ppf(c) - mean[:, None]).mean(axis=0)
+    # the PIT of outcome z + delta is Phi(z + delta); randomized forecasts are not shifted
+    below = stats.norm.cdf(stats.norm.ppf(c) - delta[:, None]).mean(axis=0)
     ends = np.array([0.1, 0.9, 0.05, 0.95])
-    inside = stats.norm.cdf(stats.norm.ppf(ends) - mean[:, None]).mean(axis=0)
+    inside = stats.norm.cdf(stats.norm.ppf(ends) - delta[:, None]).mean(axis=0)
     return {
         "error": float(np.abs(below - c).mean()) * is_shifted,
         "bias": float(delta.mean()),
@@ -67,7 +66,7 @@ def failures(seed, n, kind):
     known = []
     for name in frame["group"]:
         parts = dict(singles[part] for part in str(name).split(" and ") if part in singles)
-        known.append(truth(parts.get(0), parts.get(1), is_shifted=is_shifted, rho=rho))
+        known.append(truth(parts.get(0), parts.get(1), is_shifted=is_shifted))
     values = pd.DataFrame(known)
     return {
         name: bool(
