@@ -62,13 +62,15 @@ def converted(y, convert):
     return convert(values) if values.ndim and np.isfinite(values).all() else y
 
 
+RECALIBRATING = EXAMPLES["RandomizedRegressor(BayesianRidge, recalibrate)"]
+CLASSIFIER = DISCRETE["RecalibratedClassifier(LogisticRegression)"]
 CHECKED = {
     "PAICRegressor": EXAMPLES["PAICRegressor"].make,
     "MixtureMLPRegressor": lambda: small_mixture(max_steps=20),
     "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=10, cv=2),
-    "RandomizedRegressor": EXAMPLES["RandomizedRegressor(BayesianRidge, recalibrate)"].make,
-    "RecalibratedRegressor": EXAMPLES["RecalibratedRegressor(BayesianRidge)"].make,
-    "RecalibratedClassifier": DISCRETE["RecalibratedClassifier(LogisticRegression)"].make,
+    "RandomizedRegressor": lambda: RECALIBRATING.make(cv=2),
+    "RecalibratedRegressor": lambda: EXAMPLES["RecalibratedRegressor(BayesianRidge)"].make(cv=2),
+    "RecalibratedClassifier": lambda: CLASSIFIER.make(cv=2),
     "HurdleRegressor": lambda: HurdleOfAny(LogisticRegression(), BayesianRidge(), random_state=0),
     "CountRegressor": lambda: CountsOfAny(PoissonRegressor(), random_state=0),
     "ClassifierForecaster": lambda: EventsOfAny(LogisticRegression()),
