@@ -85,6 +85,12 @@ def judged(made, n, seed, n_groups, **world):
     return audit(forecast, y=y, groups=groups, random_state=seed, **QUICK)
 
 
+@pytest.fixture
+def no_scores(monkeypatch):
+    """Leave out the scores of probabilities, which take most of the time and decide nothing."""
+    monkeypatch.setattr("evenhand.audits.scores._probability_scores", lambda *_: ())
+
+
 CALIBRATED = {
     "0/1": (slope, {"slope": 1.0}),
     "0/1, 1%": (rare, {"centre": -4.9}),
@@ -98,6 +104,7 @@ CALIBRATED = {
 
 
 @statistical
+@pytest.mark.usefixtures("no_scores")
 @pytest.mark.parametrize(
     ("name", "n"), [(name, 300 if i % 2 else 2000) for i, name in enumerate(CALIBRATED)]
 )
@@ -128,6 +135,7 @@ PLANTED = {
 
 
 @statistical
+@pytest.mark.usefixtures("no_scores")
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_faults_are_found_as_often_as_specified(name):
     made, world, n, n_groups, power = PLANTED[name]
@@ -157,6 +165,7 @@ def low_group(n, rng):
 
 
 @statistical
+@pytest.mark.usefixtures("no_scores")
 @pytest.mark.parametrize(
     ("world", "n"),
     [
