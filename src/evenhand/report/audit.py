@@ -85,8 +85,7 @@ def audit_document(rows: AuditRows) -> Document:
         picture = Section(chart.title, [replace(chart, title=""), unit])
     folds = [*_groups(rows, first, others), *_folds(slots, rows, kind)]
     sources = about_facts(rows.about, rows.target), source_facts(rows.provenance)
-    hint = "data, model, command"
-    folds.append(section("provenance", "Where this comes from", hint, *sources))
+    folds.append(section("provenance", "Where this comes from", "data, model, command", *sources))
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
@@ -196,8 +195,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         note = f"Mean error of these groups, in points: {reach}, without the"
         note += f" {points(given.chance)} that right forecasts would show by chance."
     table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
-    hint = "are low and high forecasts equally right?"
-    yield section("own", "By the forecast itself", hint, table)
+    yield section("own", "By the forecast itself", "are low and high ones equally right?", table)
     hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
     part = rows.positive_part[: tables.LISTED]
     table = tables.groups("Groups without the atom", part, rows)

@@ -349,8 +349,9 @@ class NoteKind(Enum):
     )
     SAMPLED_ROWS = "{names} use {numbers[0]:,} rows sampled at random"
     ROUNDING_CELLS = (
-        "the forecasts are continuous, but {atom} of outcomes are {numbers[0]:g}: PITs are spread"
-        " over cells of rounding, which may explain up to {grid} of the average error"
+        "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}: PITs are"
+        " spread over the cells of rounded outcomes, and rounding may explain up to {grid} of the"
+        " average error"
     )
     TIED_OUTCOMES = (
         "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}, and outcomes"

@@ -109,8 +109,7 @@ def _own_name(one: Finding, kind: Kind) -> str:
     key = KEYS.get(one.key or "") or Key(f"values of {one.key}")
     part, n_parts = one.part or 1, one.n_parts or 2
     show = percent if key.is_share else plain_number
-    ends = [show(end) for end in (one.lowest, one.highest)]
-    reach = " to ".join(dict.fromkeys(ends))
+    reach = " to ".join(dict.fromkeys(map(show, (one.lowest, one.highest))))
     if not key.is_share and not kind.unit.startswith("units of "):
         reach += f" {kind.unit}"
     size = PARTS[min(n_parts, 10) - 2]
@@ -235,9 +234,8 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         least = "" if reach == UNKNOWN else f" ({reach})"
     error = f"error {points(one.size.value)} points{least}{n}"
     if one is rows.given:
-        where = [one.direction or "errors differ between forecasts"] if one.off else []
         error = f"in groups of equal forecasts the error averages {points(one.error)} points{least}"
-        return [*where, error]
+        return [one.direction or "errors differ between forecasts", error]
     rate = _rates(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
@@ -455,9 +453,8 @@ def _with_draw(bound: Bound, proof: Proof) -> str:
     text = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
     each, is_open = "confidence", most is None or is_trivial(most)
     if least >= LEAST_FLOOR or not is_open:
-        sides = f"between {at_least(least, percent)} and {at_most(most, percent)}"
-        if is_open:
-            sides = f"at least {at_least(least, percent)}"
+        low = at_least(least, percent)
+        sides = f"at least {low}" if is_open else f"between {low} and {at_most(most, percent)}"
         text += f" and 80% intervals cover {sides} of outcomes"
         # each bound holds for all groups of its size simultaneously (method.md, 5)
         each = "confidence each" if proof.link_bound is None else "joint confidence"

@@ -259,9 +259,7 @@ def _promised(watched: Watched) -> str:
     settings, promise = watched.settings, watched.values["promise"]
     # bounds are rounded away from the claim
     sides = settings.get("targets")
-    bound = f"at most {at_most(settings['target'])}"
-    if sides is not None:
-        bound = band(signed, -sides[1], sides[0])
+    bound = band(signed, -sides[1], sides[0]) if sides else f"at most {at_most(settings['target'])}"
     text = f"{STATISTICS.get(settings['statistic'], '')}{bound} points"
     if settings["atom"] is not None:
         people = people_of(number_in_full(settings["atom"]), is_time=False)
@@ -580,13 +578,12 @@ def _method(watched: Watched) -> Section:
             return and_more([*map(one_line, value)])
         return whole(value) if isinstance(value, int) else short(value)
 
+    waits = "none: an outcome counts once it is known" if after is None else days_in_words(after)
     facts = {
         "Probability of a false alarm": in_full(watched.settings["false_alarm"]),
         "Tolerance of groups": f"{watched.tolerance} points",
         "Period": str(watched.settings["period"]),
-        "Matures after": "none: an outcome counts once it is known"
-        if after is None
-        else days_in_words(after),
+        "Matures after": waits,
         **{name: shown(sources[k]) for k, name in SOURCES.items() if sources.get(k) is not None},
         "Command": f"`{sources['command']}`" if sources.get("command") else None,
     }
