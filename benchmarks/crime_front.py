@@ -48,7 +48,8 @@ from reproduction.datasets import load_crime
 LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)
 STEP = 0.01
-GRID = Rounding(STEP)
+GRID = Rounding(STEP, (0.0, 1.0))
+"""Cells of the outcome, a share: those at 0 and 1 reach to all that is beyond."""
 LINKS = ("entropic", "laplace", "gaussian")
 NETWORKS = {
     "paper's network, our defaults": {},

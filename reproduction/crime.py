@@ -72,6 +72,8 @@ NULL_SIMULATIONS = 20
 STEP = 0.01
 """Rounding step of the outcome: PITs are spread over its cells, and the cell log score also
 measures sharpness."""
+GRID = Rounding(STEP, (0.0, 1.0))
+"""Cells of the outcome, a share: those at 0 and 1 reach to all that is beyond."""
 
 MASSES = tuple(np.linspace(0.04, 1.0, 25).round(2).tolist())
 """Group sizes of the figures."""
@@ -233,7 +235,7 @@ def _rows(
         seen = model.forecast(X[split.recalibrate], recalibration_draws)
         # one map for all draws, because it acts on PITs
         learned = learn_map(
-            seen.pit(y[split.recalibrate], rounding=Rounding(STEP), random_state=random["spread"])
+            seen.pit(y[split.recalibrate], rounding=GRID, random_state=random["spread"])
         )
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
@@ -261,7 +263,7 @@ def _measures(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
     y = split.y[split.test]
     features = split.table.iloc[split.test]
     # the same random spreading for all forecasters, so that comparisons are paired
-    pit = wide.pit(y, rounding=Rounding(STEP), random_state=np.random.default_rng([split.seed, 10]))
+    pit = wide.pit(y, rounding=GRID, random_state=np.random.default_rng([split.seed, 10]))
     # one random cell per row gives a single uniform draw
     once = pit[
         np.arange(N_TEST), np.random.default_rng([split.seed, 11]).integers(N_DRAWS, size=N_TEST)

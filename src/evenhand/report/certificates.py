@@ -462,7 +462,8 @@ def _learned_group(found: Any) -> str:
     rule = found.description and f"approximately: {found.description}"
     about = rule or (f"by {', '.join(found.features)}" if found.features else "")
     evidence = f" ({p_value(found.p_value)})"
-    if found.low > 0:
+    # rounded down to a tenth of a point
+    if found.low >= 0.001:
         confidence = confidence_in_full(found.confidence)
         evidence = f", at least {at_least(found.low)} with {confidence} confidence"
     helps_more = ""
