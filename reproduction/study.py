@@ -168,7 +168,8 @@ Map = tuple[Floats, Floats]
 def learn_map(pit: Floats) -> Map:
     """Return levels and values of an isotonic map of PITs of any shape (method: recalibration)."""
     # draws count as rows: one map is learned for all draws
-    seen = np.clip(np.sort(pit, axis=None), 1e-12, 1 - 1e-12)
+    # farther from both ends than knots that count as one
+    seen = np.clip(np.sort(pit, axis=None), 2e-12, 1 - 2e-12)
     n = seen.size
     # equal steps of probability, and ranks 1, 2, 4, ... in both tails
     n_steps = int(np.clip(round(2 * n**0.4), 2, 200))

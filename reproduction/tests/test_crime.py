@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from evenhand.calibration import calibration_error
 from reproduction import crime
 from reproduction.crime import MASSES, Split, crime_claims, errors_as_published, kinds_of
-from reproduction.study import NETWORK, interval
+from reproduction.study import NETWORK, interval, learn_map
 
 QUICK: dict[str, Any] = {
     "splits": 1,
@@ -159,6 +159,12 @@ def test_intervals_are_those_of_student() -> None:
 def test_intervals_of_shares_are_exact() -> None:
     # ten of ten: the lower end is 0.025 ** (1 / 10)
     assert interval(np.ones(10, dtype=bool)) == pytest.approx((1.0, 0.025**0.1, 1.0))
+
+
+def test_a_map_of_pits_at_both_ends_begins_at_0_and_ends_at_1() -> None:
+    levels, values = learn_map(np.repeat([0.0, 0.3, 1.0], 100))
+    assert (levels[0], levels[-1], values[0], values[-1]) == (0, 1, 0, 1)
+    assert (np.diff(levels) > 0).all()
 
 
 def test_kinds_of_groups() -> None:
