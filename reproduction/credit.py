@@ -12,13 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from evenhand import (
-    Forecast,
-    PAICRegressor,
-    RandomizedRegressor,
-    __version__,
-    certify_pit,
-)
+from evenhand import Forecast, PAICRegressor, RandomizedRegressor, __version__, certify_pit
 from evenhand.calibration import calibration_error
 from evenhand.draws import fresh, jittered
 from evenhand.links import make_link

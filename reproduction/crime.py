@@ -13,13 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from evenhand import (
-    Forecast,
-    MixtureMLPRegressor,
-    PAICRegressor,
-    __version__,
-    certify_pit,
-)
+from evenhand import Forecast, MixtureMLPRegressor, PAICRegressor, __version__, certify_pit
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import make_link

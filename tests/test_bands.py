@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize, stats
 
-from evenhand.calibration import (
-    betting_cvar,
-    cvar,
-    error_interval,
-    local_levels,
-    local_levels_band,
-)
+from evenhand.calibration import betting_cvar, cvar, error_interval, local_levels, local_levels_band
 from evenhand.calibration.bands import pivots_and_stakes, probability_within
 from repeats import most_failures, repeats, statistical
 

@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from browser.report_examples import (
-    AUDITS,
-    EVIL,
-    deterministic,
-    group,
-    made,
-    randomized,
-)
+from browser.report_examples import AUDITS, EVIL, deterministic, group, made, randomized
 from evenhand.report import audit_html
 from evenhand.report.slots import Slots
 

@@ -10,15 +10,7 @@ from evenhand.forecast import Forecast
 from evenhand.monitoring import Watch
 from evenhand.service import Entry, matured_rows, record_outcome
 from repeats import most_failures, repeats, statistical
-from served_examples import (
-    EXAMPLES,
-    LogInMemory,
-    example,
-    inside,
-    open_context,
-    serve,
-    values_of,
-)
+from served_examples import EXAMPLES, LogInMemory, example, inside, open_context, serve, values_of
 
 N_PEOPLE = 12
 

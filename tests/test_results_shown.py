@@ -13,15 +13,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from complaints import refused
-from evenhand import (
-    Forecast,
-    Outcomes,
-    RandomizedRegressor,
-    audit,
-    audit_pit,
-    certify,
-    randomize,
-)
+from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, certify, randomize
 from evenhand.audits import compare
 from evenhand.calibration import as_cells, count_pits, local_levels_band
 from evenhand.certificates import certify_counts, certify_link, certify_pit

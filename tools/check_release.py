@@ -68,11 +68,7 @@ def check_tests(sdist: Path) -> None:
         pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         for options in (["--collect-only", "-qq"], list(TESTS)):
             subprocess.run(
-                [*pytest, *options],
-                check=True,
-                cwd=source,
-                env=settings,
-                stdout=subprocess.DEVNULL,
+                [*pytest, *options], check=True, cwd=source, env=settings, stdout=subprocess.DEVNULL
             )
     print(f"tests of {sdist.name} are collected, and {' and '.join(TESTS)} pass")
 

@@ -364,10 +364,7 @@ FAULTS = (
         STORE,
     ),
     Fault(
-        "a newer format read as this one",
-        "if version > FORMAT:",
-        "if version > FORMAT + 1:",
-        STORE,
+        "a newer format read as this one", "if version > FORMAT:", "if version > FORMAT + 1:", STORE
     ),
     Fault(
         "Holm's multipliers one too small",
@@ -1112,12 +1109,7 @@ FAULTS = (
         'risk = risks["draws"]',
         ("test_watch_groups.py",),
     ),
-    Fault(
-        "weeks that begin on Tuesday",
-        '"week": "W-SUN"',
-        '"week": "W-MON"',
-        ("test_watch.py",),
-    ),
+    Fault("weeks that begin on Tuesday", '"week": "W-SUN"', '"week": "W-MON"', ("test_watch.py",)),
     Fault(
         "everyone counted without the people who define the other groups",
         "self.groups.has_everyone :] = False",

@@ -55,11 +55,7 @@ def encoded() -> ColumnTransformer:
     return ColumnTransformer(
         [
             ("numbers", SimpleImputer(strategy="median"), numbers),
-            (
-                "categories",
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-                categories,
-            ),
+            ("categories", OneHotEncoder(handle_unknown="ignore", sparse_output=False), categories),
         ]
     )
 

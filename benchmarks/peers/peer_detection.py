@@ -200,10 +200,7 @@ METHODS = (
     ),
     Method("MCGrad 5 sigma", "largest error above 5 sigma", 0.4, partial(by_mcgrad, sigmas=5.0)),
     Method(
-        "DivExplorer t",
-        "largest |t| above 1.96",
-        0.1,
-        partial(by_divexplorer, corrected=False),
+        "DivExplorer t", "largest |t| above 1.96", 0.1, partial(by_divexplorer, corrected=False)
     ),
     Method(
         "DivExplorer t, corrected",

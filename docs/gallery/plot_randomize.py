@@ -56,11 +56,7 @@ ax.plot(
     label=f"certified on {held.size:,} people",
 )
 ax.plot(
-    rows["price"],
-    rows["right"],
-    "--",
-    color="#757575",
-    label="a calibrated model, unlimited rows",
+    rows["price"], rows["right"], "--", color="#757575", label="a calibrated model, unlimited rows"
 )
 ax.plot(
     Entropic(chosen.alpha).price,

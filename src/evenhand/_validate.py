@@ -442,12 +442,7 @@ def outcomes_checked() -> Iterator[None]:
         _is_checked.reset(token)
 
 
-def check_outcomes(
-    y: Floats,
-    *,
-    name: str = "y",
-    kind: str | None = "continuous",
-) -> None:
+def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous") -> None:
     """Check that there are enough outcomes, and that they are of the kind that is forecast.
 
     Parameters

@@ -174,11 +174,7 @@ class Forecast:
 
     @classmethod
     def from_hurdle(
-        cls,
-        chance_of_zero: ArrayLike,
-        positive: Forecast,
-        at: float = 0.0,
-        end: End = "low",
+        cls, chance_of_zero: ArrayLike, positive: Forecast, at: float = 0.0, end: End = "low"
     ) -> Forecast:
         """Make a forecast of an outcome that often is at one end of its range, such as claims.
 

@@ -79,12 +79,7 @@ class Profile:
 
 
 def paired_change(
-    first: Profile,
-    second: Profile,
-    weight: Floats,
-    mask: Mask,
-    n_intervals: int,
-    confidence: float,
+    first: Profile, second: Profile, weight: Floats, mask: Mask, n_intervals: int, confidence: float
 ) -> Interval:
     """Return the change of a statistic in a group, with its Bonferroni interval.
 

@@ -164,12 +164,7 @@ class RowCounts:
 
 
 def count_rows(
-    model: Any,
-    X: Any,
-    y: Floats,
-    table: pd.DataFrame,
-    plan: CountPlan,
-    random: np.random.Generator,
+    model: Any, X: Any, y: Floats, table: pd.DataFrame, plan: CountPlan, random: np.random.Generator
 ) -> RowCounts:
     """Forecast some rows and count their PITs.
 

@@ -9,21 +9,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenhand._validate import (
-    Floats,
-    InputError,
-    Ints,
-    Mask,
-    bad_input,
-    check_outcomes,
-    rows_from,
-)
-from evenhand.calibration import (
-    COVERED,
-    Cells,
-    Events,
-    KaplanMeier,
-)
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_outcomes, rows_from
+from evenhand.calibration import COVERED, Cells, Events, KaplanMeier
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh, jittered
@@ -327,10 +314,7 @@ def event_probability(forecast: Forecast) -> Floats:
 
 
 def forecast_scores(
-    wide: Forecast,
-    few: Forecast,
-    outcomes: Outcomes,
-    grid: Rounding | None,
+    wide: Forecast, few: Forecast, outcomes: Outcomes, grid: Rounding | None
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 

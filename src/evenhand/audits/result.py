@@ -31,17 +31,7 @@ from evenhand.draws import RandomState, id_text
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
-from evenhand.results import (
-    AuditRows,
-    Bound,
-    Finding,
-    Note,
-    Proof,
-    Row,
-    Unseen,
-    frame,
-    plain,
-)
+from evenhand.results import AuditRows, Bound, Finding, Note, Proof, Row, Unseen, frame, plain
 from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table, guarded
 
 if TYPE_CHECKING:

@@ -35,12 +35,7 @@ from evenhand.audits.scores import (
     worst_groups,
 )
 from evenhand.audits.verdict import UNDECIDED, decided
-from evenhand.calibration import (
-    COVERED,
-    LEAST_EFFECTIVE,
-    Pit,
-    as_cells,
-)
+from evenhand.calibration import COVERED, LEAST_EFFECTIVE, Pit, as_cells
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -54,20 +49,8 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
 from evenhand.report import NoteKind, notes_of, units_of
-from evenhand.results import (
-    AuditRows,
-    Finding,
-    Miscoverage,
-    WorstGroup,
-    rows_from,
-)
-from evenhand.tables import (
-    Schema,
-    UnseenValues,
-    as_pandas,
-    check_groups,
-    unreported,
-)
+from evenhand.results import AuditRows, Finding, Miscoverage, WorstGroup, rows_from
+from evenhand.tables import Schema, UnseenValues, as_pandas, check_groups, unreported
 
 # --- certificates by the kind of outcome
 

@@ -25,12 +25,7 @@ from evenhand.results import (
 replace = msgspec.structs.replace
 
 UNDECIDED = Status(
-    verdict=Verdict.TOO_FEW,
-    is_proven=False,
-    n_examined=0,
-    n_problems=0,
-    n_beyond=0,
-    detectable=(),
+    verdict=Verdict.TOO_FEW, is_proven=False, n_examined=0, n_problems=0, n_beyond=0, detectable=()
 )
 """Status of rows before anything is decided."""
 

@@ -16,14 +16,7 @@ from evenhand.calibration.bands import (
     share_interval,
 )
 from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells
-from evenhand.calibration.counts import (
-    ERROR_BINS,
-    GAP_BINS,
-    PIT_BINS,
-    PITCounts,
-    count_pits,
-    total,
-)
+from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
 from evenhand.calibration.errors import (
     HISTOGRAM_BINS,
     HISTOGRAM_CONFIDENCE,
@@ -44,11 +37,7 @@ from evenhand.calibration.errors import (
     ramps_at,
     row_distances,
 )
-from evenhand.calibration.events import (
-    check_events,
-    mid_ranks,
-    rank_parts,
-)
+from evenhand.calibration.events import check_events, mid_ranks, rank_parts
 from evenhand.calibration.group_sums import (
     COVERED,
     LEAST_EFFECTIVE,

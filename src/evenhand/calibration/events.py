@@ -12,14 +12,7 @@ from numpy.fft import irfft, rfft
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import (
-    Floats,
-    Ints,
-    as_floats,
-    check_finite,
-    check_rows,
-    refuse_entry,
-)
+from evenhand._validate import Floats, Ints, as_floats, check_finite, check_rows, refuse_entry
 from evenhand.calibration.bands import Interval, binomial_intervals
 
 # --- exact tests, and intervals of rates

@@ -20,12 +20,7 @@ from evenhand._validate import (
 )
 from evenhand.calibration import Cells, Pit, PITCounts, as_cells
 from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method
-from evenhand.certificates.parts import (
-    EventPart,
-    part_of_base,
-    part_of_counts,
-    part_of_rows,
-)
+from evenhand.certificates.parts import EventPart, part_of_base, part_of_counts, part_of_rows
 from evenhand.certificates.unions import Unions, disjoint_cells
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import (

@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import OneLine
-from evenhand._validate import (
-    Floats,
-    InputError,
-    Ints,
-    Mask,
-    bad_input,
-    check_finite,
-    check_rows,
-)
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_finite, check_rows
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,

@@ -24,12 +24,7 @@ from evenhand._validate import (
     discrete_kind,
     short,
 )
-from evenhand.cli.checks import (
-    listed_names,
-    own_folder,
-    refuse_without_effect,
-    warn_of_replacement,
-)
+from evenhand.cli.checks import listed_names, own_folder, refuse_without_effect, warn_of_replacement
 from evenhand.cli.options import Rows, with_options
 from evenhand.cli.output import inform, show_result
 from evenhand.cli.rooms import forecasters, store, tables

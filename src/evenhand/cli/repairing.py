@@ -14,14 +14,7 @@ import numpy as np
 import typer
 
 from evenhand._format import at_most, confidence_in_full, count, in_full, option_name
-from evenhand._validate import (
-    DiscreteOutcomeWarning,
-    InputError,
-    Ints,
-    about,
-    check_count,
-    short,
-)
+from evenhand._validate import DiscreteOutcomeWarning, InputError, Ints, about, check_count, short
 from evenhand._version import __version__
 from evenhand.cli.checks import (
     given_options,

@@ -89,13 +89,7 @@ def replay(
         )
         who = found_person if person is None else person
     found = service.replay_forecast(
-        decisions,
-        id,
-        made,
-        draws=draws,
-        row=row,
-        person=who,
-        anchor=noted,
+        decisions, id, made, draws=draws, row=row, person=who, anchor=noted
     )
     show_result(found.to_dict(), found.summary(), as_json)
     if found.status == "incomplete":

@@ -385,10 +385,7 @@ def audited_rows(read: Read, options: Mapping[str, Any]) -> audits.AuditedRows:
 
 
 def audit_in_parts(
-    request: Request,
-    options: Mapping[str, Any],
-    levels: Sequence[float],
-    large: Large,
+    request: Request, options: Mapping[str, Any], levels: Sequence[float], large: Large
 ) -> audits.Audit:
     """Audit a table that is read in blocks, in this process or on a cluster.
 

@@ -15,12 +15,4 @@ from evenhand.links.families import (
     price_of_proof,
 )
 
-__all__ = [
-    "LINKS",
-    "Entropic",
-    "Gaussian",
-    "Laplace",
-    "Link",
-    "make_link",
-    "price_of_proof",
-]
+__all__ = ["LINKS", "Entropic", "Gaussian", "Laplace", "Link", "make_link", "price_of_proof"]

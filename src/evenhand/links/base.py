@@ -108,10 +108,7 @@ class MeanPITTable:
     """
 
     def __init__(
-        self,
-        span: float,
-        ppf: Callable[[Floats, Floats], Floats],
-        kink: Callable[[Floats], Floats],
+        self, span: float, ppf: Callable[[Floats, Floats], Floats], kink: Callable[[Floats], Floats]
     ) -> None:
         self._edges = log_odds_edges(span)
         self._half = np.diff(self._edges) / 2
@@ -149,10 +146,7 @@ class MeanPITTable:
         return interpolate.CubicSpline(level[apart], place[apart])
 
     def _over_draws(
-        self,
-        span: float,
-        ppf: Callable[[Floats, Floats], Floats],
-        kink: Callable[[Floats], Floats],
+        self, span: float, ppf: Callable[[Floats, Floats], Floats], kink: Callable[[Floats], Floats]
     ) -> Floats:
         """Return `mu` at the nodes, by quadrature over draws."""
         log_u = special.log_expit(-self._nodes)

@@ -24,13 +24,7 @@ from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log1mexp, log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats, Mask, as_floats, bad_input, check_choice, refuse_entry
-from evenhand.links.base import (
-    TINY,
-    Link,
-    gauss_legendre,
-    half_unit_rule,
-    laplace_mean_error,
-)
+from evenhand.links.base import TINY, Link, gauss_legendre, half_unit_rule, laplace_mean_error
 
 # --- closed form
 

@@ -14,11 +14,4 @@ from evenhand.scale.rows import (
     searched_columns,
 )
 
-__all__ = [
-    "ModelSubject",
-    "Repeated",
-    "Written",
-    "audit_parts",
-    "dask_client",
-    "forecast_parts",
-]
+__all__ = ["ModelSubject", "Repeated", "Written", "audit_parts", "dask_client", "forecast_parts"]

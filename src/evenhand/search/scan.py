@@ -774,12 +774,7 @@ def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int
 
 
 def group_test_rows(
-    error: float,
-    *,
-    power: float = 0.8,
-    n_groups: int = 1,
-    min_size: int = 2,
-    level: float = LEVEL,
+    error: float, *, power: float = 0.8, n_groups: int = 1, min_size: int = 2, level: float = LEVEL
 ) -> int:
     """Return the number of rows of a group with which `scan_groups` detects an error of the group.
 

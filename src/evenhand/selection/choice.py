@@ -251,11 +251,7 @@ class SplitRows:
 
 
 def split_rows(
-    X: Any,
-    outcomes: Outcomes,
-    share: float | None,
-    least: int,
-    random: np.random.Generator,
+    X: Any, outcomes: Outcomes, share: float | None, least: int, random: np.random.Generator
 ) -> SplitRows:
     """Hold out a random share of the people for the certificate; all of them if it is None.
 

@@ -232,12 +232,7 @@ class HeldOutScores:
 
 
 def comparison_line(
-    name: str,
-    log_score: float,
-    crps: Floats,
-    width: float,
-    cells: Cells,
-    certified: float = np.nan,
+    name: str, log_score: float, crps: Floats, width: float, cells: Cells, certified: float = np.nan
 ) -> dict[str, Any]:
     """Return a row of `Selection.comparison`; `crps` is that of each compared person."""
     return {

@@ -27,11 +27,7 @@ Naming = Literal["hash", "id"]
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "torch")
 """Packages that compute forecasts."""
 
-BOUND = {
-    "model_sha256": "model",
-    "key": "key",
-    "person": "way of naming people",
-}
+BOUND = {"model_sha256": "model", "key": "key", "person": "way of naming people"}
 """Values of a context that never change, with their names in messages."""
 
 

@@ -17,14 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, percent
-from evenhand._validate import (
-    AnyPath,
-    Floats,
-    InputError,
-    bad_input,
-    did_you_mean,
-    is_container,
-)
+from evenhand._validate import AnyPath, Floats, InputError, bad_input, did_you_mean, is_container
 from evenhand.decisions import BayesDecision
 from evenhand.distributions import (
     Distribution,

@@ -1232,10 +1232,7 @@ class Verification:
 
 
 def verify(
-    log: DecisionLog,
-    anchor: Head | None = None,
-    *,
-    each: Callable[[Logged], object] | None = None,
+    log: DecisionLog, anchor: Head | None = None, *, each: Callable[[Logged], object] | None = None
 ) -> Verification:
     """Verify that no entry of a log has been changed, removed, added later or moved.
 

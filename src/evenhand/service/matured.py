@@ -14,13 +14,7 @@ from evenhand._validate import Floats, Mask, Pair, about
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
-from evenhand.service.contexts import (
-    WatchedContexts,
-    base_of,
-    link_of,
-    naming_of,
-    served_of,
-)
+from evenhand.service.contexts import WatchedContexts, base_of, link_of, naming_of, served_of
 from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, verified
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log

@@ -177,11 +177,7 @@ class Replay(Summarized):
             "status": self.status,
             "is_identical": self.is_identical,
             **{name: getattr(self, name) for name in named},
-            "log": {
-                "n_entries": self.head.number,
-                "head": asdict(self.head),
-                "clock": self.clock,
-            },
+            "log": {"n_entries": self.head.number, "head": asdict(self.head), "clock": self.clock},
             "checks": [
                 asdict(one) | {"differences": [asdict(two) for two in one.differences]}
                 for one in self.checks
@@ -382,11 +378,7 @@ def _features(
 
 
 def _values_check(
-    model: Forecaster,
-    decide: Decide | None,
-    entry: Logged,
-    features: Features | None,
-    why: str,
+    model: Forecaster, decide: Decide | None, entry: Logged, features: Features | None, why: str
 ) -> tuple[Check, bool | None]:
     """Compute the forecast again at the logged draw; return whether it has the same digits too."""
     logged = entry.values

@@ -572,8 +572,7 @@ def load_with_hash(folder: AnyPath, estimator: Any = None) -> tuple[Any, str]:
     """Return the forecaster in a folder, and the SHA-256 of the model, as in its certificate."""
     source = Path(folder)
     return read_steadily(
-        source,
-        lambda manifest: (_rebuilt(manifest, source, estimator), str(manifest["sha256"])),
+        source, lambda manifest: (_rebuilt(manifest, source, estimator), str(manifest["sha256"]))
     )
 
 
