@@ -491,7 +491,7 @@ def survival_chart(rows: AuditRows) -> Chart | None:
         top_axis(max(ends)),
         [*layers, _marks(found, marks, rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
-        note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
+        note="Mark: observed (Kaplan-Meier), with its interval. Small: rows.",
         rows=named,
         heads=("predicted", "observed"),
     )
