@@ -36,20 +36,17 @@ from evenhand import (
 )
 from evenhand.draws import jittered
 from evenhand.links import make_link
-from evenhand.outcomes import Rounding
 from evenhand.scoring import cell_log_score, crps, log_score, spread
 from evenhand.search import worst_group_curve
 
 # tables of the studies, which lie beside this folder, outside the package
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from reproduction.crime import GRID, STEP
 from reproduction.datasets import load_crime
 
 LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)
-STEP = 0.01
-GRID = Rounding(STEP, (0.0, 1.0))
-"""Cells of the outcome, a share: those at 0 and 1 reach to all that is beyond."""
 LINKS = ("entropic", "laplace", "gaussian")
 NETWORKS = {
     "paper's network, our defaults": {},

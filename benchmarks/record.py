@@ -47,7 +47,7 @@ def record(commit: str, name: str, *options: str) -> int:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             lines.append(line.rstrip())
-    # a benchmark that failed has printed nothing, and its page stays
+    # the page stays after a failure before anything was printed
     if process.returncode not in (0, 1) or not lines:
         return process.returncode
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)

@@ -164,12 +164,14 @@ def means_with_ends(rows: pd.DataFrame, columns: Sequence[str]) -> Row:
 
 Map = tuple[Floats, Floats]
 
+LEAST_STEP = 1e-12
+"""Distance up to which knots of a map count as one."""
+
 
 def learn_map(pit: Floats) -> Map:
     """Return levels and values of an isotonic map of PITs of any shape (method: recalibration)."""
-    # draws count as rows: one map is learned for all draws
-    # farther from both ends than knots that count as one
-    seen = np.clip(np.sort(pit, axis=None), 2e-12, 1 - 2e-12)
+    # draws count as rows: one map is learned for all draws. PITs at 0 and 1 are knots of their own
+    seen = np.clip(np.sort(pit, axis=None), 2 * LEAST_STEP, 1 - 2 * LEAST_STEP)
     n = seen.size
     # equal steps of probability, and ranks 1, 2, 4, ... in both tails
     n_steps = int(np.clip(round(2 * n**0.4), 2, 200))
@@ -178,7 +180,7 @@ def learn_map(pit: Floats) -> Map:
     values = np.concatenate([[0.0], ranks, even, 1 - ranks[::-1], [1.0]])
     shares = np.arange(n + 2) / (n + 1)
     levels = np.interp(values, shares, np.concatenate([[0.0], seen, [1.0]]))
-    distinct = np.append(True, np.diff(levels) > 1e-12)
+    distinct = np.append(True, np.diff(levels) > LEAST_STEP)
     return levels[distinct], values[distinct]
 
 

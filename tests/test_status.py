@@ -212,7 +212,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     # verdict.md: 9.9 points for 500 and 18.2 for 150 rows of one of 50 groups
     assert (
         "These rows would have shown a gap of predicted and observed rate of 18.2 points or"
-        " more in a small group (150 rows), 9.9 in a typical one (500), "
+        " more in the smallest group (150 rows), 9.9 in the median one (500), "
     ) in text
     assert "Rate within 2 points in 10 groups, not proven for the others (95% con" in text
     assert "Proven within 2 points (95% confidence)." in short(calm_scores())
@@ -264,7 +264,7 @@ def test_a_text_of_probabilities_with_long_rules_has_12_lines(rate):
         # rules of commands are not broken
         assert max(len(line) for line in lines if "--by" not in line) <= 80
         flat = " ".join(text.split())
-        assert ("The average is right." in flat) == (rate == 0.15)
+        assert ("The average is not significantly off." in flat) == (rate == 0.15)
         worst = "Worst Self-employed, not south, annual_income over 52,340.5: 35.0% had the event,"
         for part in (worst, "+14.0 to +26.0 (750 rows)", "in 3 with 95% confidence", "Not tested"):
             assert part in flat, part
@@ -469,7 +469,7 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
     code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
     by = [word for option, word in pairwise(code) if option == "--by"]
     assert by == ["age > 60", "sex = f", "kidney <= 79"]
-    assert "Repair 3 groups first with rows new to model and audit; audit again:" in text
+    assert "Repair 3 groups first, with rows new to model and audit; audit again:" in text
     assert "over 2 points, in 5 with 95% confidence." in text
 
 

@@ -135,7 +135,7 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
     named = dict.fromkeys((rows.target, rows.about.get("unit")))
     # the default of rare events (verdict: 3)
-    is_share = math.isclose(5 * rows.tolerance, rows.everyone.predicted or 0.0)
+    is_share = kind.has_rates and math.isclose(5 * rows.tolerance, rows.everyone.predicted or 0.0)
     by_rate = ", a fifth of the mean probability" * is_share
     data = (source.get("data") or {}).get("name")
     drawn = f"randomized, {count(rows.n_draws, 'draw')} per row"
@@ -274,8 +274,8 @@ LABEL = 17
 """Most characters of the column of labels."""
 
 ALWAYS = -4
-"""Rank of parts of a short text that are never left out. Those between are left out last: the third
-and the second group to repair, the empty line, and what was found of everyone."""
+"""Rank of parts of a short text that are never left out. Before that, at -1 and -2 there is one
+group less to repair, at -3 no empty line, and at -4 nothing of everyone."""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
@@ -315,7 +315,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
         last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
         last += "\n  " + code.replace("\n", "\n  ") if code else ""
-        listed = [(label, text) for rank, label, text in blocks if text and rank <= most]
+        listed = [block[1:] for block in blocks if block[2] and block[0] <= most]
         beside = "\n" * (most > ALWAYS + 1) + labelled(listed, width, LABEL)
         text = f"{head}{beside}\n{last}"
         if text.count("\n") < LINES:

@@ -33,7 +33,15 @@ from evenhand.report.document import Facts, Paragraph, headed, short_text
 from evenhand.report.kinds import SCALE, people_of
 from evenhand.report.slots import compared, union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
-from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
+from evenhand.results import (
+    LEAST_REPORTED,
+    Bound,
+    EventBound,
+    NamedBound,
+    PlainInterval,
+    Values,
+    rows_from,
+)
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp
@@ -462,8 +470,7 @@ def _learned_group(found: Any) -> str:
     rule = found.description and f"approximately: {found.description}"
     about = rule or (f"by {', '.join(found.features)}" if found.features else "")
     evidence = f" ({p_value(found.p_value)})"
-    # rounded down to a tenth of a point
-    if found.low >= 0.001:
+    if found.low >= LEAST_REPORTED:
         confidence = confidence_in_full(found.confidence)
         evidence = f", at least {at_least(found.low)} with {confidence} confidence"
     helps_more = ""

@@ -415,7 +415,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
     n_groups = sum(one is not rows.everyone and one is not rows.given for one in drawn)
     note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small: rows."
     note += " Bold: the worst." * (rows.leading in drawn)
-    note += f" No problem: within {points_in_full(rows.tolerance)} points, or by chance."
+    note += f" No problem: within {points_in_full(rows.tolerance)} points, or not significant."
     return Chart(
         f"{title} The table has the numbers.",
         axis,

@@ -79,7 +79,8 @@ def _repair(rows: AuditRows, options: str, most: int) -> Step:
     if len(ruled) == 1 or not rows.has_command:
         which = "this group" if ruled == [worst] else "the groups"
     # errors of other groups may be those of the people who are in these
-    what = f"Repair {which}{' first' * (len(ruled) < rows.status.n_problems)}"
+    is_first = rows.has_command and len(ruled) < rows.status.n_problems
+    what = f"Repair {which}{' first,' * is_first}"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""

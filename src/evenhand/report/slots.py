@@ -25,7 +25,6 @@ from evenhand._format import (
     is_largest,
     is_trivial,
     joined,
-    number_in_full,
     percent,
     plain_number,
     points,
@@ -139,8 +138,8 @@ def _in_words(text: str, columns: set[str], rules: str) -> str:
         column, operator, value = part[: match.start()], match[1], (match[2] or "").strip('"')
         if operator in NUMBER:
             # long numbers have commas between thousands
-            is_long = re.fullmatch(r"\d{5,}(\.\d+)?", value)
-            number = number_in_full(float(value)) if is_long else value
+            long = re.fullmatch(r"(\d{5,})(\.\d+)?", value)
+            number = f"{int(long[1]):,}{long[2] or ''}" if long else value
             if column.lower() == "age":
                 ages.append(AGE[operator].format(number))
             else:
@@ -182,11 +181,12 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
         others = f" and {n - 1:,} of {status.n_examined:,} others" * (n > 1)
         where = f"in {count(n, 'group')}: everyone{others}."
     # every problem is beyond the tolerance by its estimate, or by its slope
-    has_slope = any(one.slope is not None and not one.is_mean_off for one in rows.problems)
+    small = (one for one in rows.problems if (one.size.value or 0.0) <= rows.tolerance)
+    has_slope = any(one.slope is not None for one in small)
     beyond = f"over {limit} points" + " (or slope far from 1)" * has_slope
     sure = f"in {status.n_beyond:,} with" if status.n_beyond else "and not 0 with"
-    is_right = kind.has_rates and not (rows.is_everyone_problem or rows.everyone.is_mean_off)
-    average = " The average is right." * is_right
+    is_off = rows.everyone.rate is None or rows.is_everyone_problem or rows.everyone.is_mean_off
+    average = " The average is not significantly off." * (not is_off)
     return f"{where} {capitalized(kind.gap)} {beyond}, {sure} {confidence} confidence.{average}"
 
 
@@ -198,10 +198,10 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     everyone, *groups = rows.status.detectable
     if rows.status.verdict is not Verdict.TOO_FEW:
         first, *others = [*groups[::-1], everyone]
-        where = f"a small group ({count(first.n, 'row')})" if others else f"all {first.n:,}"
+        where = f"the smallest group ({count(first.n, 'row')})" if others else f"all {first.n:,}"
         shown = f"of {points(first.error)} points or more in {where}"
         for one in others:
-            place = f"all {one.n:,}" if one is everyone else f"a typical one ({one.n:,})"
+            place = f"all {one.n:,}" if one is everyone else f"the median one ({one.n:,})"
             shown += f", {points(one.error)} in {place}"
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
         found = f"These rows would have shown {gap} {shown} (with 80% probability)."
@@ -641,7 +641,7 @@ class Slots:
         self.everyone = tuple(
             f"{capitalized(sentence)}."
             for one in rows.overall
-            if one.size.value is not None and (one is not rows.given or one.off)
+            if one.size.value is not None and (one is not rows.given or one.off or one.least)
             for sentence in _case(one, rows, kind)
         )
         self.proven, self.cautions = tuple(_proven(rows, kind)), tuple(_cautions(rows, kind))
