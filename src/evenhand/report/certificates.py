@@ -33,15 +33,7 @@ from evenhand.report.document import Facts, Paragraph, headed, short_text
 from evenhand.report.kinds import SCALE, people_of
 from evenhand.report.slots import compared, union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
-from evenhand.results import (
-    LEAST_REPORTED,
-    Bound,
-    EventBound,
-    NamedBound,
-    PlainInterval,
-    Values,
-    rows_from,
-)
+from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp
@@ -470,9 +462,9 @@ def _learned_group(found: Any) -> str:
     rule = found.description and f"approximately: {found.description}"
     about = rule or (f"by {', '.join(found.features)}" if found.features else "")
     evidence = f" ({p_value(found.p_value)})"
-    if found.low >= LEAST_REPORTED:
+    if (least := at_least(found.low)) != "0.0":
         confidence = confidence_in_full(found.confidence)
-        evidence = f", at least {at_least(found.low)} with {confidence} confidence"
+        evidence = f", at least {least} with {confidence} confidence"
     helps_more = ""
     if found.direction in (NARROW, WIDE):
         helps_more = f" 80% intervals cover {whole_percent(found.coverage_80)} there: {LEARN}"
