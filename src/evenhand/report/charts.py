@@ -413,7 +413,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
         zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
         below, above = [Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)], []
     n_groups = sum(one is not rows.everyone and one is not rows.given for one in drawn)
-    note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small: rows."
+    note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small number: rows."
     note += " Bold: the worst." * (rows.leading in drawn)
     note += f" No problem: within {points_in_full(rows.tolerance)} points, or not significant."
     return Chart(
@@ -491,7 +491,7 @@ def survival_chart(rows: AuditRows) -> Chart | None:
         top_axis(max(ends)),
         [*layers, _marks(found, marks, rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
-        note="Mark: observed (Kaplan-Meier), with its interval. Small: rows.",
+        note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
         rows=named,
         heads=("predicted", "observed"),
     )

@@ -198,11 +198,10 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     everyone, *groups = rows.status.detectable
     if rows.status.verdict is not Verdict.TOO_FEW:
         first, *others = [*groups[::-1], everyone]
-        where = f"the smallest group ({count(first.n, 'row')})" if others else f"all {first.n:,}"
+        where = f"a group of {count(first.n, 'row')}" if others else f"all {first.n:,}"
         shown = f"of {points(first.error)} points or more in {where}"
         for one in others:
-            place = f"all {one.n:,}" if one is everyone else f"the median one ({one.n:,})"
-            shown += f", {points(one.error)} in {place}"
+            shown += f", {points(one.error)} in {'all ' * (one is everyone)}{one.n:,}"
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
         found = f"These rows would have shown {gap} {shown} (with 80% probability)."
         return f"{found} Smaller errors may be there."
