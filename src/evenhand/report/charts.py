@@ -413,8 +413,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
         zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
         below, above = [Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)], []
     n_groups = sum(one is not rows.everyone and one is not rows.given for one in drawn)
-    note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small number: rows."
-    note += " Bold: the worst." * (rows.leading in drawn)
+    note = f"{n_groups} of {count(len(rows.examined), 'group')}. Small number: rows."
     note += f" No problem: within {points_in_full(rows.tolerance)} points, or not significant."
     return Chart(
         f"{title} The table has the numbers.",
