@@ -310,8 +310,8 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     # beside cautions, conditions of a gate and a guarantee, which take lines of their own
     least = 0 if slots.cautions or slots.gate or rows.bound else ALWAYS
     for most in range(3 + 2 * len(slots.others), least - 1, -1):
-        n_groups = max(GROUPS_LISTED + min(most, 0), 1)
-        what, code, is_command = next(next_steps(rows, slots.kind, n_groups))
+        fewer = next_steps(rows, slots.kind, max(GROUPS_LISTED + most, 1))
+        what, code, is_command = next(fewer) if most < 0 else slots.next[0]
         code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
         last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
         last += "\n  " + code.replace("\n", "\n  ") if code else ""

@@ -233,8 +233,9 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         least = "" if reach == UNKNOWN else f" ({reach})"
     error = f"error {points(one.size.value)} points{least}{n}"
     if one is rows.given:
+        where = [one.direction or "errors differ between forecasts"] if one.off else []
         error = f"in groups of equal forecasts the error averages {points(one.error)} points{least}"
-        return [one.direction or "errors differ between forecasts", error]
+        return [*where, error]
     rate = _rates(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
