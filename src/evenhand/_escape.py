@@ -8,18 +8,11 @@ from typing import Any
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Escape characters that move the cursor, or reorder or hide other text.
+    r"""Escape characters that move the cursor, reorder or hide text, except those in `keep`.
 
     These are control characters, line separators, format characters (direction marks, zero-width
     characters), surrogates and undefined code points. The escapes are those of JSON, so escaped
     JSON keeps its meaning.
-
-    Parameters
-    ----------
-    text : str
-        A cell, a column name, a file name.
-    keep : str, default ""
-        Characters that are not escaped, such as the line ends of a text with several lines.
 
     Examples
     --------

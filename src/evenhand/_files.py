@@ -29,16 +29,7 @@ _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 
 
 def link_target(path: AnyPath) -> Path:
-    """Return the path that symbolic links point to, whether it exists or not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "latest.csv").symlink_to("march.csv")
-    ...     link_target(Path(folder, "latest.csv")).name
-    'march.csv'
-    """
+    """Return the path that symbolic links point to, whether it exists or not."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise InputError(f"{path} is a symbolic link that points to itself; remove the link")
@@ -49,13 +40,6 @@ def check_folder(folder: AnyPath) -> Path:
     """Return the path of a model folder, existing or not, if files could be written to it.
 
     Meant to be called before long work.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     check_folder(Path(folder, "models", "first")).name
-    'first'
     """
     target = Path(folder)
     # the nearest existing folder decides whether the others can be created
@@ -114,15 +98,6 @@ class Partial:
         The hidden file or folder.
     handle : int
         Its open descriptor, which holds the lock; open for writing if it is a file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Partial(Path(folder, "out.csv")) as partial:
-    ...         _ = os.write(partial.handle, b"id")
-    ...     os.listdir(folder)
-    ['out.csv']
     """
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:

@@ -158,13 +158,7 @@ points = partial(percent, sign="")
 
 
 def ratio(value: float | None, toward: Toward = "nearest") -> str:
-    """Write a ratio or a slope with two decimals.
-
-    Examples
-    --------
-    >>> ratio(0.6249), ratio(0.6249, "up"), ratio(None)
-    ('0.62', '0.63', '-')
-    """
+    """Write a ratio or a slope with two decimals."""
     return _fixed(value, 2, toward)
 
 

@@ -16,16 +16,7 @@ def progress(
 ) -> Iterator[Callable[[int, str], None]]:
     """Show a bar while the block runs, if standard error is a terminal.
 
-    Yields
-    ------
-    callable
-        `advance(done, note)`: the number of steps done so far and a few words beside the bar.
-
-    Examples
-    --------
-    >>> with progress("counting", 3, enabled=False) as advance:
-    ...     for i in range(3):
-    ...         advance(i + 1, "")
+    Yields `advance(done, note)`: the number of steps done so far and a few words beside the bar.
     """
     # new columns for each bar, as they cache the text of a task by its number
     columns = ("{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn())
@@ -38,13 +29,7 @@ def progress(
 
 @contextmanager
 def waiting(description: str, *, enabled: bool = True) -> Iterator[None]:
-    """Show a spinner while the block runs, if standard error is a terminal.
-
-    Examples
-    --------
-    >>> with waiting("searching", enabled=False):
-    ...     pass
-    """
+    """Show a spinner while the block runs, if standard error is a terminal."""
     with _on_terminal(SpinnerColumn(), "{task.description}", enabled=enabled) as shown:
         shown.add_task(description, total=None)
         yield

@@ -135,18 +135,7 @@ class Table:
 
     @classmethod
     def of(cls, label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table:
-        """Return a table with one row per item.
-
-        Parameters
-        ----------
-        label : str
-            What the table shows.
-        items : iterable
-            What the rows are made of.
-        cells : dict of Column to callable
-            Columns from left to right; each function writes the cell of an item.
-        **options
-            Other parameters of a table.
+        """Return a table with one row per item, whose cells the functions of `cells` write.
 
         Examples
         --------
@@ -158,15 +147,7 @@ class Table:
         return cls(label, list(cells), rows, **options)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
-        """Return the table as text.
-
-        Parameters
-        ----------
-        width : int, optional
-            Most characters of a line; longer cells are wrapped. `line_width` by default.
-        most : int, optional
-            Most rows that are shown; all by default.
-        """
+        """Return the table as text, with longer cells wrapped at `width`; at most `most` rows."""
         most_wide = width or line_width()
         cells = [[visible(column.title) for column in self.columns]]
         cells += [[visible(str(cell)) for cell in row] for row in self.rows[:most]]
@@ -216,16 +197,7 @@ def line_width(most: int = WIDTH) -> int:
 def lines_within(width: int | None) -> Iterator[None]:
     """Write text in the block in lines of at most so many characters, such as a terminal's.
 
-    Parameters
-    ----------
-    width : int or None
-        Characters of a line, between 40 and 118 if it is not; None for the usual width.
-
-    Examples
-    --------
-    >>> with lines_within(60):
-    ...     line_width()
-    60
+    Less than 40 counts as 40, and more than 118 as 118, which is also the width for None.
     """
     token = _width.set(WIDTH if width is None else min(max(width, LEAST_WIDTH), WIDTH))
     try:
@@ -243,17 +215,10 @@ def wrapped(paragraph: str, width: int | None = None) -> str:
 
 
 def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
-    """Return texts beside their labels.
+    """Return texts beside their labels, in lines of at most `width` characters.
 
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-        Labels and texts.
-    width : int
-        Most characters of a line.
-    most : int
-        Most characters of the column of labels, unless a word is longer; longer labels take
-        several lines.
+    The column of labels has at most `most` characters unless a word is longer; longer labels take
+    several lines.
 
     Examples
     --------
@@ -282,12 +247,7 @@ OPTION = re.compile(rf"{WORD}(?: (?!--){WORD})*")
 def folded_command(line: str, width: int) -> str:
     r"""Break a command between its options into lines that a shell reads as one.
 
-    Parameters
-    ----------
-    line : str
-        A command line.
-    width : int
-        Most characters of a line; longer values of options are not broken.
+    Values of options that are longer than `width` are not broken.
 
     Examples
     --------

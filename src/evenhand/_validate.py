@@ -443,37 +443,13 @@ def outcomes_checked() -> Iterator[None]:
 
 
 def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous") -> None:
-    """Check that there are enough outcomes, and that they are of the kind that is forecast.
+    """Check that there are enough finite outcomes, and that they are of the kind that is forecast.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Finite outcomes.
-    name : str, default "y"
-        Name of the outcomes in messages.
-    kind : {"continuous", "count", "hurdle", "binary"} or None, default "continuous"
-        Kind of outcome that the forecast describes, an `OutcomeKind`. Continuous outcomes must not
-        be constant, and a warning is given about outcomes with atoms: fewer than 20 distinct
-        values, or one value in more than 2% of the rows. Binary outcomes must be 0 or 1. With None
-        the kind is not known yet: all rows may have atoms, but must not be constant.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 20 rows, or continuous outcomes are constant, or binary outcomes
-        contain other values than 0 and 1.
-
-    Warns
-    -----
-    DiscreteOutcomeWarning
-        If the forecast is continuous and the outcomes are not; names the forecaster to use, and
-        what to name of forecasts in columns.
-
-    Examples
-    --------
-    >>> check_outcomes(np.full(30, 2.5))
-    Traceback (most recent call last):
-    evenhand._validate.InputError: y is constant (2.5 in all 30 rows): there is nothing to forecast
+    Raises InputError if there are fewer than 20 rows, or continuous outcomes are constant, or
+    binary outcomes contain other values than 0 and 1. Gives a DiscreteOutcomeWarning, which names
+    the forecaster to use, about continuous outcomes with atoms: fewer than 20 distinct values, or
+    one value in more than 2% of the rows. With kind None the kind is not known yet: all rows may
+    have atoms, but must not be constant.
     """
     if _is_checked.get():
         return
@@ -571,14 +547,7 @@ def discrete_kind(y: Floats) -> Discrete | None:
 
 
 def check_number(name: str, value: Any, least: float, remedy: str = "") -> float:
-    """Return a finite number of at least `least`.
-
-    Examples
-    --------
-    >>> check_number("ratio", 0.5, 1)
-    Traceback (most recent call last):
-    evenhand._validate.InputError: ratio must be a number of at least 1, got 0.5
-    """
+    """Return a finite number of at least `least`."""
     number = as_number(value)
     if not least <= number < np.inf:
         raise bad_input(name, f"be a number of at least {least:g}", short(value), remedy)
@@ -586,14 +555,7 @@ def check_number(name: str, value: Any, least: float, remedy: str = "") -> float
 
 
 def check_horizon(horizon: Any, name: str = "horizon") -> float:
-    """Return a horizon as a float; InputError if it is not a time above 0.
-
-    Examples
-    --------
-    >>> check_horizon(0)
-    Traceback (most recent call last):
-    evenhand._validate.InputError: horizon must be a time above 0, got 0
-    """
+    """Return a horizon as a float; InputError if it is not a time above 0."""
     value = as_number(horizon)
     if not 0 < value < math.inf:
         raise bad_input(name, "be a time above 0", short(horizon))

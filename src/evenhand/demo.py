@@ -133,16 +133,7 @@ def run(
 ) -> tuple[str, dict[str, Any]]:
     """Run the demonstration; return its text and, for JSON, where its files are.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for tables, models, audits and reports.
-    seed : int
-        Seed of the tables, the training and the draws.
-    inform : callable
-        Function that prints progress messages.
-    command : str, optional
-        The command line, for the reports.
+    The `command` line is printed in the reports.
     """
     # checked before anything is computed
     check_folder(out)

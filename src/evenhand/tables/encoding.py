@@ -254,18 +254,10 @@ class TableEncoder:
     named_: bool
 
     def fit(self, X: Any) -> Self:
-        """Learn the encoding.
+        """Learn the encoding of a table of any library, or of an array with columns x0, x1, ...
 
-        Parameters
-        ----------
-        X : DataFrame of any library, or array-like of shape (n_samples, n_features)
-            At least one row and one column. Columns of an array are named x0, x1, ...
-
-        Raises
-        ------
-        InputError
-            If a column name is repeated, or a column contains infinite values, text among numbers
-            or values of an unknown kind.
+        Raises InputError without rows or columns, or if a column name is repeated, or a column
+        contains infinite values, text among numbers or values of an unknown kind.
         """
         table, named = _named_table(X)
         if table.shape[0] == 0 or table.shape[1] == 0:

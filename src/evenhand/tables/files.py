@@ -36,10 +36,7 @@ def ending_of(path: Path, endings: Sequence[str]) -> str:
 
 
 def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
-    """Cast a table to a schema with the same columns; InputError names a column that does not fit.
-
-    `place` names the file in messages.
-    """
+    """Cast a table to a schema of the same columns; InputError names a column that does not fit."""
     # column by column: Arrow's message on a whole table names no column
     columns = []
     for values, field in zip(table.columns, schema, strict=True):
@@ -105,8 +102,7 @@ def _parse_csv(path: Path, names: Iterable[str], handler: Any = None) -> pa.Tabl
 def _read_csv(path: Path) -> pa.Table:
     """Read every cell as text; empty cells are missing.
 
-    No cell is parsed as a number here: the kind of a column depends on the model or on all parts,
-    never on a single file.
+    The kind of a column depends on the model or on all parts, never on a single file.
     """
     names, _ = csv_head(path)
     try:
@@ -132,10 +128,7 @@ def _read_csv(path: Path) -> pa.Table:
 def _refuse_swallowed_rows(
     values: pa.ChunkedArray, place: str, *, column: int, n_columns: int
 ) -> None:
-    """Refuse a cell that contains rows of the table.
-
-    Two stray quotes turn everything between them into one cell.
-    """
+    """Refuse a cell that contains rows: two stray quotes make one cell of all between them."""
     has_lines = compute.match_substring_regex(values, "[\n\r]")
     for row in compute.indices_nonzero(has_lines).to_pylist():
         cell = values[row].as_py()
@@ -203,40 +196,7 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
 
 
 def read_table(path: AnyPath) -> pd.DataFrame:
-    r"""Read a csv file, a parquet file or a folder of such parts.
-
-    Cells of csv files are returned as text; `columns.Schema` determines which columns are numbers,
-    dates or booleans.
-
-    Parameters
-    ----------
-    path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of such files. Parts are sorted by
-        name; names that begin with a dot or an underscore are ignored.
-
-    Returns
-    -------
-    DataFrame
-        At least one row. Columns of csv files are text, with empty cells missing. In parquet files
-        dates and timestamps are datetimes, and numbers with missing values are floats with NaN.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist, is damaged or empty, has an unknown ending, no rows, no header,
-        a repeated column, a row of the wrong length, invalid UTF-8, a NUL character or a cell that
-        contains rows (a quote that is never closed); or if the parts of a folder differ in their
-        columns.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "loans.csv")
-    ...     _ = file.write_text("id,income\n007,1200\n")
-    ...     read_table(file).values.tolist()
-    [['007', '1200']]
-    """
+    """Read a file or a folder of parts at once, with the cells of csv files as text."""
     return open_parts(path).whole()
 
 
@@ -334,31 +294,13 @@ class Parts:
     def blocks(
         self, i: int, columns: Sequence[str] | None = None, *, size: int = 20_000
     ) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Read part `i` block by block.
+        """Read part `i` in blocks of `size` rows, each with the number, from 0, of its first row.
 
-        Parameters
-        ----------
-        i : int
-            Number of the part, from 0.
-        columns : sequence of str, optional
-            Columns that are read, in this order; all by default.
-        size : int, default 20,000
-            Rows of each block except the last, independent of the row groups of the file.
-
-        Returns
-        -------
-        iterator of (int, DataFrame)
-            Each block with the number, from 0, of its first row within the part; no block for a
-            part without rows. Values are those of `read_table`, or converted to `kinds`, with two
-            exceptions for parquet: integers are floats in blocks with missing values, and
-            categories are those read so far. A parquet part takes the memory of one block and one
-            page per column; a csv part is read whole and must fit in memory.
-
-        Raises
-        ------
-        InputError
-            If a column is unknown; while reading, if the part is damaged or has changed
-            since it was opened.
+        A part without rows has no block. Values are those of `whole`, or converted to `kinds`, with
+        two exceptions for parquet: integers are floats in blocks with missing values, and
+        categories are those read so far. A parquet part takes the memory of one block and one page
+        per column; a csv part is read whole and must fit in memory. Raises InputError, also while
+        blocks are read, if the part is damaged or has changed since it was opened.
         """
         chosen = self.columns if columns is None else columns
         for start, table in self.tables(i, chosen, size):
@@ -432,41 +374,16 @@ def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Tabl
 
 
 def open_parts(path: AnyPath, *, skip_bad: bool = False) -> Parts:
-    r"""Open a folder of parts, or one file, for block-wise reading.
+    """Open a folder of parts, or one file, for block-wise reading.
 
-    Only headers are read: names, types and number of rows of parquet parts, and names of csv parts.
-    Damage in the data is detected while blocks are read. Blocks of csv parts contain text until
-    their columns are given kinds (`Parts.typed`).
+    Parts are sorted by name; names that begin with a dot or an underscore are ignored. Only headers
+    are read: names, types and number of rows of parquet parts, and names of csv parts. Damage in
+    the data is detected while blocks are read. Blocks of csv parts contain text until their columns
+    are given kinds (`Parts.typed`).
 
-    Parameters
-    ----------
-    path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of such files. Parts are sorted by
-        name; names that begin with a dot or an underscore are ignored.
-    skip_bad : bool, default False
-        Skip unusable parts, with the reasons in `skipped`, instead of raising an error. The first
-        usable part determines the columns.
-
-    Returns
-    -------
-    Parts
-
-    Raises
-    ------
-    InputError
-        If the path does not exist, no part has a row, or a part is damaged, has an unknown ending
-        or a repeated column, or differs from earlier parts in columns or types; with `skip_bad`, if
-        no part can be used.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("id,income\n007,1200\n")
-    ...     _ = Path(folder, "b.csv").write_text("id\n008\n")
-    ...     parts = open_parts(folder, skip_bad=True)
-    >>> parts.names, list(parts.skipped)
-    (('a.csv',), ['b.csv'])
+    Raises InputError for a path without rows, and for a part that is damaged, has an unknown ending
+    or a repeated column, or differs from earlier parts in columns or types. With `skip_bad` such
+    parts are left out, with the reasons in `skipped`: the first usable part determines the columns.
     """
     place = Path(path)
     if not place.exists():
@@ -545,12 +462,6 @@ def check_writable(path: AnyPath, endings: Sequence[str]) -> Path:
 
     Symbolic links are followed, and the file need not exist. Raises InputError if the path has none
     of the `endings`, is a folder or a device, or its folder is missing or write-protected.
-
-    Examples
-    --------
-    >>> check_writable("report.docx", (".html", ".json"))
-    Traceback (most recent call last):
-    evenhand._validate.InputError: report.docx must end in .html, .json, got '.docx'; save it in ...
     """
     target = Path(path)
     ending_of(target, endings)
@@ -587,11 +498,6 @@ class TableWriter:
     n_rows : int
         Rows written so far.
 
-    Raises
-    ------
-    InputError
-        If `path` cannot be written.
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -624,14 +530,7 @@ class TableWriter:
         """Append a block of rows, without its index.
 
         The first block determines the columns and, in parquet, their types, to which later blocks
-        are cast. Floats keep all digits in both formats. Text in csv files is protected, see
-        `spreadsheet_safe`.
-
-        Raises
-        ------
-        InputError
-            If the columns are not those of the first block, in any order, or values do not fit its
-            types.
+        are cast; their columns may be in another order. Floats keep all digits in both formats.
         """
         is_first = not self._columns
         self._columns = self._columns or list(frame.columns)
@@ -665,19 +564,7 @@ class TableWriter:
 
 
 def write_table(frame: pd.DataFrame, path: AnyPath) -> None:
-    r"""Write a table atomically, without its index, as csv or parquet by the ending of `path`.
-
-    Floats keep all digits in both formats. An existing file is replaced only once the new one is
-    complete.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_table(pd.DataFrame({"mean": [0.1]}), pathlib.Path(folder, "out.csv"))
-    ...     pathlib.Path(folder, "out.csv").read_text()
-    'mean\n0.1\n'
-    """
+    """Write a table atomically, without its index, as csv or parquet by the ending of `path`."""
     with TableWriter(path) as writer:
         writer.write(frame)
 

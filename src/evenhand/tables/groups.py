@@ -284,14 +284,9 @@ def median_cut(present: Series) -> str:
 def cut_name(cut: Any, last: Any, first: Any) -> str:
     """Return a cut as text with the fewest digits, at least six, that separate its two sides.
 
-    Whole numbers below 10^15 are written without an exponent.
-
-    Parameters
-    ----------
-    cut : number
-        Written exactly if it is a whole number of numpy.
-    last, first : number
-        The largest value at or below the cut, and the smallest above it.
+    These end at `last`, the largest value at or below the cut, and begin at `first`, the smallest
+    above it. Whole numbers of numpy are written exactly, and others below 10^15 without an
+    exponent.
 
     Examples
     --------
@@ -398,23 +393,11 @@ class Partition:
 
     @classmethod
     def learn(cls, values: Series, name: str, *, source: str, seen: Seen | None = None) -> Self:
-        """Learn the groups of a column.
+        """Learn the groups of a column, as `group_columns` defines them.
 
-        Parameters
-        ----------
-        values : Series
-            The column, or a sample of its rows, from which the median is estimated.
-        name : str
-            Name of the column.
-        source : str
-            Name of the table, for messages.
-        seen : Seen, optional
-            Summary of all rows, if `values` is a sample.
-
-        Raises
-        ------
-        InputError
-            If text has more than 100 distinct values, or values are lists, structs or maps.
+        `seen` is a summary of all rows where `values` are a sample, from which the median is
+        estimated. Raises InputError if text has more than 100 distinct values, or values are lists,
+        structs or maps.
         """
         if seen is None:
             with about(source):
@@ -489,21 +472,8 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
     `age <= 50` and `age > 50`, or at the next smaller value if no value is above the median. The
     cut is rounded only so far that the rows still match the names of the halves. Dates and whole
     numbers of 2^53 and more are cut at one of their values. Missing values are a separate group,
-    `age missing`. The groups of a column are a partition of the rows, and none is empty.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows.
-    names : iterable of str
-        Columns that define groups.
-    source : str
-        Name of the file, for messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, or a text column has more than 100 distinct values.
+    `age missing`. The groups of a column are a partition of the rows, and none is empty. Raises
+    InputError for an unknown column, and for text with more than 100 distinct values.
 
     Examples
     --------
@@ -544,30 +514,15 @@ def check_groups(
 ) -> Groups:
     """Return named groups of rows from any accepted form.
 
-    Parameters
-    ----------
-    groups : None, DataFrame, Series, mapping, or sequence of column names
-        A DataFrame or Series of any library, or a dict of name to values. Booleans are a mask, one
-        group of that name. Floats that are all between 0 and 1, with one strictly between, are each
-        row's probability of membership in one group of that name. Other values are labels, which
-        define groups as in `group_columns`. Names refer to columns of X, which always define groups
-        as in `group_columns`. Rows are matched by position.
-    n_samples : int
-        Number of rows.
-    X : table or Series, optional
-        Table with the named columns; pandas groups must have the same index. The outcomes if there
-        is no table.
-    is_block : bool, default False
-        Whether the rows are a block of a larger table. Then a group may be empty, and labels are
-        refused, as their groups would depend on the block.
-    allow_probable : bool, default False
-        Whether groups may be known by probability.
+    These are a DataFrame or Series of any library, or a dict of name to values. Booleans are a
+    mask, one group of that name. Floats that are all between 0 and 1, with one strictly between,
+    are each row's probability of membership in one group of that name (`allow_probable`). Other
+    values are labels, which define groups as in `group_columns`. A sequence of names refers to
+    columns of `X`, which always define groups as in `group_columns`. Rows are matched by position,
+    and pandas groups must have the index of `X`, which is the outcomes if there is no table.
 
-    Raises
-    ------
-    InputError
-        If a mask has a missing value, a length or an index does not match, two groups have the same
-        name, or a group is known by probability where members must be known.
+    In a block of a larger table (`is_block`) a group may be empty, and labels are refused, as their
+    groups would depend on the block.
     """
     found: dict[str, tuple[Group, NDArray[Any]]] = {}
     for place, group, values in _formed(groups, n_samples, X, is_block):
@@ -690,13 +645,7 @@ def _mask(column: Series, place: str) -> Mask:
 
 
 def check_names(groups: Any) -> list[Any]:
-    """Return groups given as column names; InputError for any other form.
-
-    Examples
-    --------
-    >>> check_names(["sex"])
-    ['sex']
-    """
+    """Return groups given as column names; InputError for any other form."""
     # rows that are read in parts are not in memory and cannot be matched with masks
     table = as_pandas(groups, "groups")
     if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
@@ -835,23 +784,12 @@ class GroupRule:
 
     @classmethod
     def parse(cls, text: str, columns: Iterable[Any], *, source: str = "the table") -> Self:
-        """Read a rule such as `bmi > 0.03 and sex = 2`.
+        """Read a rule such as `bmi > 0.03 and sex = 2`; InputError if it is none on these columns.
 
-        Parameters
-        ----------
-        text : str
-            Comparisons of columns with values, joined by `and`. Operators are `=`, `!=`, `<`, `<=`,
-            `>`, `>=`, `is`, `is not`, `missing`, `is missing` and `is not missing`; a comparison
-            may end with `(or missing)`. A value with ` and ` and an operator needs double quotes.
-        columns : iterable of str
-            Columns of the table; their names may contain spaces and the word `and`.
-        source : str, default "the table"
-            Name of the table, for messages.
-
-        Raises
-        ------
-        InputError
-            If the text is not a rule on these columns.
+        Comparisons of columns with values are joined by `and`. Operators are `=`, `!=`, `<`, `<=`,
+        `>`, `>=`, `is`, `is not`, `missing`, `is missing` and `is not missing`; a comparison may
+        end with `(or missing)`. A value with ` and ` and an operator needs double quotes. Names of
+        columns may contain spaces and the word `and`.
         """
         names, found, at = [str(column) for column in columns], list[Condition](), 0
         pattern = _pattern(names)
@@ -889,23 +827,9 @@ class GroupRule:
         return list(dict.fromkeys(str(group.column) for group, _ in self.comparisons))
 
     def mask(self, table: Any, *, source: str = "X") -> Mask:
-        """Return the rows that meet the rule.
+        """Return the rows that meet the rule; the columns of an array are named x0, x1, ...
 
-        Parameters
-        ----------
-        table : DataFrame of any library, or array-like of shape (n, p)
-            Rows; the columns of an array are named x0, x1, ...
-        source : str, default "X"
-            Name of the table, for messages.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-
-        Raises
-        ------
-        InputError
-            If a column is missing or cannot be compared with the value of the rule.
+        Raises InputError if a column is missing or cannot be compared with the value of the rule.
         """
         rows = as_table(table, name=source)
         inside = np.ones(len(rows), dtype=bool)
@@ -977,23 +901,10 @@ def _ordered(present: Series, group: Group, place: str) -> Mask:
 def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
     """Return values of each person's own forecast, on average over several draws.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        Forecasts of n people.
-    names : iterable of str
-        Names of `OWN_VALUES`. The mean is the median where it is not finite, and the width of a
-        forecast with an atom at the end of its range is that of its other part.
-
-    Returns
-    -------
-    DataFrame of n rows
-        One column per name, in units of the outcome or probabilities from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If a name is another, or is a value of forecasts of another kind.
+    One column per name of `OWN_VALUES`, in units of the outcome or probabilities from 0 to 1. The
+    mean is the median where it is not finite, and the width of a forecast with an atom at the end
+    of its range is that of its other part. Raises InputError for another name, and for a value of
+    forecasts of another kind.
 
     Examples
     --------

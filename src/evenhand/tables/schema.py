@@ -180,11 +180,6 @@ class Schema:
     A value then has the same meaning in a single row, a batch, csv, parquet and Python. A value
     that does not fit its column is an error that names its row.
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        Columns of the training table.
-
     Examples
     --------
     >>> schema = Schema.learn(pd.DataFrame({"zip": ["01234", "98765"], "age": [30, 40]}))
@@ -209,21 +204,10 @@ class Schema:
         return name in self.names
 
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
-        """Convert the columns of a table to the kinds of the schema.
+        """Convert columns of a table to the kinds of the schema; other columns are unchanged.
 
-        Parameters
-        ----------
-        frame : DataFrame
-            Table; columns that are not in the schema are unchanged.
-        source : str
-            Name of the file, for messages; "" for a table in memory.
-        start : int, default 0
-            Number, from 0, of the first row within the file, for messages.
-
-        Raises
-        ------
-        InputError
-            If a value does not fit its column; the message names file, column, row and value.
+        For messages, `source` is the name of the file, "" for a table in memory, and `start` the
+        number, from 0, of the first row within the file.
         """
         known = {column.name: column for column in self.columns}
         changed: dict[int, Series] = {}
@@ -385,31 +369,11 @@ def found_columns(found: Mapping[str, Sequence[Counter[str]]]) -> list[Column]:
 def read_typed(
     path: AnyPath, *, schema: Schema | None = None, text: Collection[str] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
-    r"""Read a table and convert its columns to their kinds.
+    r"""Read a table and convert its columns to their kinds; return also warnings about them.
 
-    Parameters
-    ----------
-    path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of such files.
-    schema : Schema, optional
-        Schema of a model, by which the model's columns are read from any file. Other columns have
-        the types of the parquet file; in csv a column is numeric, boolean or a date only if every
-        cell of the whole table can be read so.
-    text : collection of str
-        Columns of csv files that are left as text, such as ids.
-
-    Returns
-    -------
-    table : DataFrame
-        At least one row.
-    remarks : list of str
-        Warnings, for instance about a text column in which nearly all cells are numbers.
-
-    Raises
-    ------
-    InputError
-        As in `tables.read_table`, or if a value does not fit its column; the message names file,
-        column, row and value.
+    The columns of a `schema`, that of a model, are read by it from any file. Other columns have the
+    types of the parquet file; in csv a column is numeric, boolean or a date only if every cell of
+    the whole table can be read so. Columns of csv files in `text`, such as ids, stay text.
 
     Examples
     --------
@@ -637,20 +601,6 @@ def copies_in_words(features: pd.DataFrame, y: Floats) -> str | None:
 
     Rows of a table of few values agree honestly. Repeated rows are copies if one column nearly
     identifies the distinct rows, and if the outcomes of rows with equal features are equal.
-
-    Parameters
-    ----------
-    features : DataFrame
-        Features, shape (n, p).
-    y : ndarray of shape (n,)
-        Outcomes.
-
-    Examples
-    --------
-    >>> x = pd.DataFrame({"x": np.arange(200.0) % 50})
-    >>> copies_in_words(x, x["x"].to_numpy() ** 2)
-    '75.0% of 200 rows are exact copies of other rows, with equal features and outcomes: ...'
-    >>> copies_in_words(x, np.arange(200.0))
     """
     # hashes take time, and most tables have few equal outcomes
     if pd.Series(y).duplicated().sum() <= MOST_COPIES * y.size:

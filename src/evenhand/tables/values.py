@@ -175,15 +175,10 @@ def number_column(
 ) -> Floats:
     """Return a column as finite float64 numbers, shape (n_samples,).
 
-    Text is accepted if every cell is a number; booleans become 0 and 1. `source` is the file name
-    and `start` the number, from 0, of the table's first row within the file, and `option` the
-    option that drops rows with missing values, all for messages. Raises InputError if there is no
-    such column, or a value is text, a date, missing or infinite.
-
-    Examples
-    --------
-    >>> number_column(pd.DataFrame({"loan": [100, " 5"]}), "loan", source="a.csv")
-    array([100.,   5.])
+    Text is accepted if every cell is a number; booleans become 0 and 1. For messages, `start` is
+    the number, from 0, of the table's first row within the file, and `option` the option that drops
+    rows with missing values. Raises InputError if there is no such column, or a value is text, a
+    date, missing or infinite.
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}"
@@ -200,17 +195,10 @@ def number_column(
 
 
 def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
-    """Return a column of ids unchanged. Ids are text or whole numbers.
+    """Return a column of ids, text or whole numbers, unchanged.
 
-    `source` is the file name and `start` the number, from 0, of the table's first row within the
-    file, both for messages. Raises InputError if there is no such column, or an id is missing,
-    empty, a float or of another type, or contains an invisible character, which would make it look
-    like another id.
-
-    Examples
-    --------
-    >>> id_column(pd.DataFrame({"id": ["007", "008"]}), "id", source="loans.csv")
-    ['007', '008']
+    Raises InputError if there is no such column, or an id is missing, empty, a float or of another
+    type, or contains an invisible character, which would make it look like another id.
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}, row "
@@ -506,17 +494,7 @@ def is_plain_text(values: Series) -> bool:
 def as_pandas(X: Any, name: str = "X") -> Any:
     """Convert a table or series of any library to pandas; return anything else unchanged.
 
-    Parameters
-    ----------
-    X : object
-        Tables and series of pandas are returned unchanged.
-    name : str, default "X"
-        Name of the parameter for messages.
-
-    Raises
-    ------
-    InputError
-        If the table is lazy, so that its rows are not in memory.
+    Raises InputError if the table is lazy, so that its rows are not in memory.
     """
     # narwhals would refuse pandas tables with repeated names, with another message
     if isinstance(X, pd.DataFrame | pd.Series):
@@ -532,27 +510,8 @@ def as_table(
 ) -> pd.DataFrame:
     """Convert a table of any library, or an array of shape (n, p), to a pandas DataFrame.
 
-    Parameters
-    ----------
-    X : DataFrame of any library, or array-like of shape (n, p)
-        The columns of an array are named x0, x1, ...
-    n_rows : int, optional
-        Required number of rows.
-    name : str, default "X"
-        Name of the parameter for messages.
-    per : str, default "row of pit"
-        What one row of the table corresponds to, for messages.
-
-    Raises
-    ------
-    InputError
-        If `X` is neither a table nor two-dimensional, has another number of rows, or has two
-        columns of the same name.
-
-    Examples
-    --------
-    >>> as_table([[1.0, 2.0]]).columns.tolist()
-    ['x0', 'x1']
+    The columns of an array are named x0, x1, ... A message about another number of rows names what
+    each row belongs to (`per`).
     """
     table = as_pandas(X, name)
     if not isinstance(table, pd.DataFrame):
