@@ -28,7 +28,7 @@ def loop(pit, X, groups, min_size):
     pairs = [
         (f + g, f"{a} and {b}", rows & others)
         for (f, a, rows), (g, b, others) in combinations(singles, 2)
-        if f != g
+        if f != g and (rows & others).sum() < min(rows.sum(), others.sum())
     ]
     return {
         name: (features, rows) for features, name, rows in singles + pairs if rows.sum() >= min_size
@@ -56,6 +56,8 @@ def test_scan_finds_what_a_plain_loop_finds(m, weighted, cells, monkeypatch):
     n = 600
     X, pit = mixed_table(rng, n), rng.beta(0.8, 1.1, size=(n, m))
     groups = {"tall": rng.random(n) < 0.3, "young": rng.random(n) < 0.6}
+    # its pairs with both of these have its own rows
+    groups["rich"] = (X["income"] > X["income"].median()) & groups["tall"]
     residual, weight = (
         rng.normal(size=n),
         rng.integers(1, 4, size=n) / 2.0 if weighted else np.ones(n),

@@ -261,13 +261,16 @@ def _scan_tile(
     a, b = _column_pairs(masks, left, right)
     first = {sign: mask_of[left[a], sign[0]] for sign in SIGNS}
     second = {sign: mask_of[right[b], sign[1]] for sign in SIGNS}
-    # single masks were chosen before: named ones may be smaller
-    large = {
-        sign: (first[sign] != NO_MASK)
-        & (second[sign] != NO_MASK)
-        & ((first[sign] == ALL_ROWS) | (_over_signs(sums[:1], a, b, sign)[0] >= min_size))
-        for sign in SIGNS
-    }
+    of_column = sums[0, 0]
+    of_side = of_column, of_column[0] - of_column
+    large = {}
+    for sign in SIGNS:
+        size = _over_signs(sums[:1], a, b, sign)[0]
+        # a pair as large as one of its masks has the rows of that mask, which are tested once
+        is_new = size < np.minimum(of_side[sign[0]][a], of_side[sign[1]][b])
+        is_pair = (first[sign] >= 0) & (size >= min_size) & is_new
+        # single masks were chosen before: named ones may be smaller
+        large[sign] = (second[sign] != NO_MASK) & (is_pair | (first[sign] == ALL_ROWS))
     # histograms are the slowest part: compute them only for pairs with a group that is large enough
     needed = np.flatnonzero(np.any(list(large.values()), axis=0))
     if not needed.size:
@@ -501,7 +504,7 @@ def scan_groups(
     Groups are the halves of each number or date feature (above, and at or below the median), each
     value of a category, text, boolean or few-valued feature (at most 10 distinct numbers), the rows
     where a feature is missing, the named groups, and every intersection of two of these that come
-    from different features.
+    from different features and both contain other rows, too.
 
     Parameters
     ----------
