@@ -235,14 +235,7 @@ class CDFBand(OneLine):
     def of(cls, values: Floats, confidence: float, counts: Counts | None = None) -> Self:
         """Make the band with equal local levels from independent values between 0 and 1.
 
-        Parameters
-        ----------
-        values : ndarray of shape (k,)
-            The values, in any order.
-        confidence : float
-            Probability that the band holds everywhere.
-        counts : ndarray of int64, shape (k,), optional
-            Number of occurrences of each value; 1 by default.
+        `counts` are the numbers of occurrences of each value.
         """
         rising, upto = rising_values(values, counts)
         ranks, bounds = local_levels(int(upto[-1]), confidence)
@@ -282,14 +275,7 @@ class CDFBands(OneLine):
     def of(cls, low: Floats, high: Floats, confidence: float, counts: Counts | None = None) -> Self:
         """Make the bands from independent PITs of which only limits may be known.
 
-        Parameters
-        ----------
-        low, high : ndarray of shape (k,)
-            Limits of the PITs, in any order; both are the PITs themselves if these are known.
-        confidence : float
-            Probability that both bands hold everywhere; each has half of the risk.
-        counts : ndarray of int64, shape (k,), optional
-            Number of PITs between each pair of limits; 1 by default.
+        Both limits are the PITs themselves if these are known. Each band has half of the risk.
         """
         # rounded down: 1 - 1e-20 rounds up to 1, as if the PIT were 0, which no link changes
         rest = 1 - high
@@ -453,12 +439,7 @@ def binomial_intervals(
 ) -> Interval:
     """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end.
 
-    Parameters
-    ----------
-    low_hits, high_hits, n : float or ndarray of shape (g,)
-        Numbers of hits and of trials, which need not be whole.
-    tail : float
-        Probability that either end fails.
+    Counts need not be whole. Either end fails with probability `tail`.
     """
     # functions of no hit, and of no other trial, are not defined
     low = np.where(low_hits > 0, betaincinv(low_hits, n - low_hits + 1, tail), 0.0)

@@ -381,35 +381,10 @@ def as_cells(
 ) -> Cells:
     """Return `Cells` unchanged, or validate an array of PITs with its draws and weights.
 
-    Parameters
-    ----------
-    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
-        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
-    r : array-like of shape (n,) or (n, m), optional
-        The draws behind an array of PITs.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the people in an array of PITs.
-    random_state : int, generator or None
-        Seed for the positions in the cells of a tuple, one per person. Estimates average over the
-        positions and do not depend on it; tests and bounds do. Positions that are to be the same
-        in another run come from the key of a person: `Cells(..., ties=)` with `KeyedDraws.ties`.
-
-    Returns
-    -------
-    Cells
-
-    Raises
-    ------
-    InputError
-        If the input is invalid, or draws or weights are given in addition to those of `Cells`.
-
-    Examples
-    --------
-    >>> cells = as_cells([[0.25, 0.75], [0.5, 0.5]])
-    >>> cells.n_draws, as_cells(cells) is cells
-    (2, True)
-    >>> as_cells(([0.0, 0.5], [0.5, 1.0])).high.ravel()  # the ends of two cells
-    array([0.5, 1. ])
+    `random_state` is the seed for the positions in the cells of a tuple, one per person. Estimates
+    average over the positions and do not depend on it; tests and bounds do. Positions that are to
+    be the same in another run come from the key of a person: `Cells(..., ties=)` with
+    `KeyedDraws.ties`.
     """
     # a tuple of two arrays; a tuple of two numbers is two PITs
     if isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit):

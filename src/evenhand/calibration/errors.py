@@ -19,26 +19,10 @@ from evenhand.tables import row_blocks
 
 
 def quantile_distance(values: Floats, ends: Floats) -> Floats:
-    """Return the integral of `|q(t) - t|` for a step function `q`.
+    """Return the integral of `|q(t) - t|` for step functions `q`, (..., k) -> (...).
 
-    If the values are sorted PITs and the ends are the steps of their CDF, `q` is their quantile
-    function and the integral is the W1 distance to the uniform distribution.
-
-    Parameters
-    ----------
-    values : ndarray of shape (..., k)
-        Value of `q` on each step.
-    ends : ndarray of shape (k + 1,)
-        Ends of the steps, increasing.
-
-    Returns
-    -------
-    ndarray of shape (...)
-
-    Examples
-    --------
-    >>> float(quantile_distance(np.array([0.25, 0.75]), np.array([0.0, 0.5, 1.0])))
-    0.125
+    If the values are sorted PITs and the ends, shape (k + 1,), are the steps of their CDF, `q` is
+    their quantile function and the integral is the W1 distance to the uniform distribution.
     """
     right = ends[1:] - values
     left = ends[:-1] - values
@@ -77,14 +61,8 @@ def row_distances(block: Floats) -> Floats:
 def line_distance(deviations: NDArray[Any]) -> Floats:
     """Return the integral over [0, 1] of the absolute value of a piecewise linear function.
 
-    Parameters
-    ----------
-    deviations : ndarray of whole numbers in floating point, shape (bins, ...)
-        Values of the function at the edges `0, 1/bins, ...`; its value at 1 is 0.
-
-    Returns
-    -------
-    ndarray of shape (...)
+    Its values at the edges `0, 1/bins, ...`, shape (bins, ...), are whole numbers in floating
+    point; its value at 1 is 0.
 
     Examples
     --------
@@ -159,28 +137,9 @@ are then below 1e-9."""
 def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     """Return W1 between weighted sums of ramps and the uniform CDF, along the last axis.
 
-    The sum is piecewise linear between the ends of the cells, and jumps where a cell is a point.
-    Its slopes and values are accumulated over the sorted ends, in `O(k log k)`.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (k,) or (n, k)
-        Ends of the cells, between 0 and 1.
-    weights : float or ndarray of the shape of the cells
-        Weights of the ramps, at least 0; they add up to 1 along the last axis.
-
-    Returns
-    -------
-    ndarray of shape () or (n,)
-
-    Examples
-    --------
-    Two cells that divide [0, 1], and a point:
-
-    >>> float(ramp_distance(np.array([0.0, 0.5]), np.array([0.5, 1.0]), 0.5))
-    0.0
-    >>> float(ramp_distance(np.array([0.5]), np.array([0.5]), 1.0))
-    0.25
+    Weights add up to 1 along the last axis. The sum is piecewise linear between the ends of the
+    cells, and jumps where a cell is a point. Its slopes and values are accumulated over the sorted
+    ends, in `O(k log k)`.
     """
     knots, jump, slope = _knots(low, high, weights)
     length = np.diff(knots, axis=-1, prepend=0.0)
@@ -226,16 +185,9 @@ def _knots(low: Floats, high: Floats, weights: Floats | float) -> tuple[Floats, 
 
 
 def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = False) -> Floats:
-    """Return the sum of each row's ramps at some levels, to within 1e-9, (n, m) -> (n, k).
+    """Return the sum of each row's ramps at increasing levels, to within 1e-9, (n, m) -> (n, k).
 
-    Parameters
-    ----------
-    levels : ndarray of shape (k,)
-        Increasing levels between 0 and 1.
-    low, high : ndarray of shape (n, m)
-        Ends of the cells.
-    is_below : bool, default False
-        Whether a point counts only where it is below a level, not at it.
+    A point counts where it is at or below a level, or with `is_below` only where it is below.
 
     Examples
     --------
@@ -401,11 +353,6 @@ def cell_excess(ends: Floats, weights: Floats | None = None, margin: float = 0.0
     Weights, of one row, add up to 1. If the rows are `1 - low` with the lower ends of PITs over
     draws, whose upper ends are 1, it is the error of these cells: only a lower end above the draw
     is wrong (outcomes: 2).
-
-    Examples
-    --------
-    >>> cell_excess(1 - np.array([[0.5], [0.0]]))
-    array([0.125, 0.   ])
     """
     if weights is None:
         left, share = np.sort(ends, axis=-1), np.arange(1, ends.shape[-1] + 1) / ends.shape[-1]
@@ -420,22 +367,7 @@ def cell_excess(ends: Floats, weights: Floats | None = None, margin: float = 0.0
 
 
 def n_effective(weights: Floats) -> float:
-    """Return the effective sample size: the rows of equal weight with the same variance of a mean.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n,)
-        Weights of at least 0, not all 0.
-
-    References
-    ----------
-    Kish, Survey Sampling, 1965.
-
-    Examples
-    --------
-    >>> n_effective(np.array([1.0, 1.0, 0.0]))
-    2.0
-    """
+    """Return Kish's effective sample size: rows of equal weight whose mean varies as much."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
@@ -512,15 +444,9 @@ def bin_sums(cells: Cells, n_bins: int, weights: Floats) -> Floats:
 def histogram_table(sums: Floats, n_draws: int) -> pd.DataFrame:
     """Return the histogram with the band of the shares of all bins under calibration.
 
-    The band consists of binomial quantiles, simultaneous for all bins by Bonferroni.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (2, n_bins)
-        Share of the PITs in each bin; and sum over people of the squared deviation of their share
-        in each bin from an even one, times their squared share in the whole.
-    n_draws : int
-        Draws per person.
+    The `sums`, shape (2, n_bins), are the share of the PITs in each bin, and the sum over people of
+    the squared deviation of their share in each bin from an even one, times their squared share in
+    the whole.
     """
     share, variance = sums
     n_bins = variance.size

@@ -100,13 +100,7 @@ def trend_weights(probability: Floats, weights: Floats | float = 1.0) -> Ints:
 
 
 def count_distribution(probability: Floats) -> Floats:
-    """Return the probabilities of 0, 1, ..., n of n independent events, by a product tree.
-
-    Examples
-    --------
-    >>> count_distribution(np.array([0.1, 0.5, 0.9])).round(3)
-    array([0.045, 0.455, 0.455, 0.045])
-    """
+    """Return the probabilities of 0, 1, ..., n of n independent events, by a product tree."""
     n = probability.size
     tree = np.zeros((1 << max(n - 1, 0).bit_length(), 2))
     tree[:, 0] = 1.0
@@ -124,14 +118,7 @@ def count_distribution(probability: Floats) -> Floats:
 
 
 def sum_distribution(probability: Floats, weight: Ints) -> tuple[int, Floats]:
-    """Return the least value of a sum of events with whole weights, and its distribution.
-
-    Examples
-    --------
-    >>> least, mass = sum_distribution(np.array([0.1, 0.5, 0.9]), np.array([-1, 0, 2]))
-    >>> least, mass.round(2)
-    (-1, array([0.01, 0.09, 0.09, 0.81]))
-    """
+    """Return the least value of a sum of events with whole weights, and its distribution."""
     least, mass = 0, np.ones(1)
     # small weights first: distributions stay short for longer
     for w in sorted(set(weight.tolist()) - {0}, key=abs):
@@ -157,20 +144,6 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
 
     It is exact, unless there are many rows and their events are not rare (`EXACT_ROWS`). An
     impossible outcome has the p-value 0.
-
-    Parameters
-    ----------
-    happened, probability : ndarray of shape (n,)
-        Events and their probabilities.
-    weight : ndarray of int, shape (n,), optional
-        Whole weights; 1 by default.
-
-    Examples
-    --------
-    >>> p = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 40)
-    >>> happened = np.concatenate([np.arange(40) < k for k in (8, 16, 20, 24, 32)]).astype(float)
-    >>> event_p_value(happened, p), round(event_p_value(happened, p, trend_weights(p)), 6)
-    (1.0, 0.001475)
     """
     if (np.abs(happened - probability) == 1).any():
         return 0.0
@@ -208,12 +181,6 @@ def rate_intervals(count: Floats | float, n: Floats | float, tail: float) -> Int
     They are those of Clopper and Pearson, whose tails bound those of events with different
     probabilities (Hoeffding 1956); a single event, or a single person without one, has the
     probability `tail` where the expected number is `tail`.
-
-    Examples
-    --------
-    >>> low, high = rate_intervals(np.array([0.0, 1.0]), np.array([10.0, 10.0]), 0.025)
-    >>> low.round(4), high.round(3)
-    (array([0.    , 0.0025]), array([0.308, 0.445]))
     """
     # binomial tails of two events or more within 1 of their mean exceed 1/4
     tail = min(tail, 0.25)

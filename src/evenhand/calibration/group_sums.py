@@ -339,21 +339,11 @@ class GroupSums:
 def weighted_p_value(
     values: Floats, n_effective: float, least_variance: float = 0.0
 ) -> tuple[float, float, float]:
-    """Return the p-value of a sum whose null mean is 0, its studentized value and its deviation.
-
-    The test has two sides.
+    """Return the two-sided p-value of a sum of mean 0, its studentized value and its deviation.
 
     The variance is the sum of squares, uncentred as the null mean is known, and at least
     `least_variance`; the value is the one of the studentized sum and of Hall's transformation of it
     (Journal of the Royal Statistical Society B 54, 1992) that is nearer to 0, with Student tails.
-
-    Examples
-    --------
-    >>> u = ((np.arange(200) + 0.5) / 200) ** 0.9
-    >>> w = np.where(np.arange(200) % 4 == 0, 4.0, 1.0)
-    >>> p_value, z, deviation = weighted_p_value(w * (u - 0.5), w.sum() ** 2 / (w**2).sum())
-    >>> round(p_value, 5)
-    0.35796
     """
     variance = max(float((values**2).sum()), least_variance)
     if not variance > 0:
@@ -486,18 +476,9 @@ def simultaneous_intervals(
     """Return estimates with simultaneous intervals: "error", "error_low", "error_high" and so on.
 
     The measures are "error", "bias" and, by level, "coverage_80"; rates of 0/1 outcomes come last.
-
-    Parameters
-    ----------
-    sums : GroupSums
-        Groups, some of a family of `n_groups`.
-    n_groups : int
-        Number of groups whose intervals of a measure cover their true values at once.
-    level : float
-        Probability that they do not.
-    is_tested : bool, default True
-        Whether the lower end of the error is positive only where the test of the group is
-        significant among all groups of the family.
+    The intervals of a measure cover the true values of `n_groups` groups, of which these may be
+    some, at once with probability `1 - level`. If `is_tested`, the lower end of the error is
+    positive only where the test of the group is significant among all of them.
     """
     tail = level / (2 * max(n_groups, 1))
     low, high = error_intervals(sums, tail)
@@ -675,13 +656,8 @@ def least_root(
 ) -> Floats:
     """Return the least mean `d` that a normal test of the mean `x` of `n` values does not reject.
 
-    The variance of a value is at most `variance + slope d`: `d` is the smaller root of
-    `(x - d)^2 = z^2 (variance + slope d) / n`, or 0.
-
-    Examples
-    --------
-    >>> round(float(least_root(0.0344, 0.2, 20_000, 2.5, 1.0)), 6)
-    0.025996
+    The variance of a value is at most `variance + slope d`: `d` is the smaller root of `(x - d)^2 =
+    z^2 (variance + slope d) / n`, or 0.
     """
     c = z**2 / np.asarray(n)
     half = c * slope / 2
@@ -728,11 +704,6 @@ def most_variance(error: Floats) -> Floats:
 
     It is at most the mean of `(u - 1/2)^2`, which is largest if the outermost PITs are moved to 0
     and 1: those farther than `1/2 - sqrt(d)` from 1/2, at a cost of `d`.
-
-    Examples
-    --------
-    >>> float(most_variance(np.array(0.25)))
-    0.25
     """
     return np.asarray(1 / 12 + error - 2 / 3 * error**1.5)[()].clip(max=0.25)
 
@@ -763,12 +734,6 @@ def own_parts(values: Floats, weights: Floats | None = None) -> tuple[Ints, int]
     """Return the group of each row by a value of its forecast, from 0, and the number of groups.
 
     Groups have equal numbers of rows, but equal values are in one group: some may have no row.
-
-    Examples
-    --------
-    >>> parts, n = own_parts(np.repeat([0.1, 0.2, 0.6], [500, 300, 200]))
-    >>> n, np.unique(parts).tolist()
-    (6, [1, 3, 5])
     """
     k = n_parts(values.size if weights is None else n_effective(weights))
     return rank_parts(mid_ranks(values, weights), k), k
@@ -779,28 +744,13 @@ def rate_error(
 ) -> GivenForecast:
     """Return the mean difference of event rate and probability by score (verdict: 2).
 
-    Parameters
-    ----------
-    probability, event : ndarray of shape (n,)
-        Probabilities of 0/1 outcomes, and the outcomes.
-    share : float
-        Error probability of the interval; the lower end is positive only if the tests reject at it.
-    weights : ndarray of shape (n,), optional
-        Sampling weights; tests and interval are then asymptotic.
+    The interval fails with probability `share`, and its lower end is positive only if the tests
+    reject at it. With weights both are asymptotic.
 
-    Notes
-    -----
     The measured size is `T = sum_b |sum_b (y - p)| / n` over the groups by score. Its upper end
     adds the margin of one mean, as for the true signs of `r(p) - p` the mean of `s (y - p)` is one
     linear statistic, which is at most `T` if the signs are constant within groups, and at most the
     largest such mean over signs that change at most twice otherwise.
-
-    Examples
-    --------
-    >>> p = np.repeat([0.2, 0.8], 500)
-    >>> found = rate_error(p, (np.arange(1000) % 10 < np.repeat([3, 7], 500)).astype(float), 0.05)
-    >>> round(found.measured, 3), found.p_value < 1e-6, found.low < 0.1 < found.high
-    (0.1, True, True)
     """
     w = np.ones(event.size) if weights is None else weights / weights.mean()
     n, size = event.size, n_effective(w)
@@ -860,28 +810,10 @@ def given_forecast(
 ) -> GivenForecast:
     """Return the mean W1 error given level and spread of the forecast, with the tests of everyone.
 
-    Parameters
-    ----------
-    u : ndarray of shape (n,)
-        One PIT per person.
-    keys : dict of str to ndarray of shape (n,)
-        Values of the forecasts by name, such as their means.
-    measured : float
-        Mean error of the groups by one of these values, the largest.
-    share : float
-        Error probability of the lower end, which is positive only if the tests reject at it.
-    weights : ndarray of shape (n,), optional
-        Sampling weights.
-    pooled : float
-        W1 error of all PITs together, which is at most the error given the forecast.
-
-    Examples
-    --------
-    >>> m = np.arange(100)
-    >>> u = (m * 7 % 50 + 0.5) / 50 * 0.8 + np.where(m < 50, 0, 0.2)
-    >>> tests = given_forecast(u, {"mean": m}, 0.1, 0.05).tests
-    >>> [round(p_value, 5) for p_value in tests.values()]
-    [1.0, 0.00934, 0.00121, 0.82883]
+    The keys are values of the forecasts, such as their means, and `measured` is the largest mean
+    error of the groups by one of them. The W1 error of all PITs together, `pooled`, is at most the
+    error given the forecast. The lower end fails with probability `share`, and is positive only if
+    the tests reject at it.
     """
     n = u.size
     w = np.ones(n) if weights is None else weights / weights.mean()
