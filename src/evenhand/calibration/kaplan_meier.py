@@ -13,7 +13,7 @@ from scipy import special
 from evenhand._format import OneLine
 from evenhand._validate import Floats, check_count, check_fraction
 from evenhand.calibration.bands import Estimate, binomial_intervals
-from evenhand.calibration.cells import Cells, Pit, as_cells
+from evenhand.calibration.cells import Cells, Pit, as_cells, ratio
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
@@ -245,7 +245,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
         risk, mass = at_risk_and_ended(rows)
         at_risk += weights[rows] @ risk
         ended += weights[rows] @ mass
-    hazard = np.divide(ended, at_risk, out=np.zeros(BINS), where=at_risk > 0)
+    hazard = ratio(ended, at_risk)
     hazard = np.minimum(hazard, 1.0)
     # beyond the end the estimate is a line to 1, which varies less than its value at the end
     is_used = np.arange(1, BINS + 1) <= round(BINS * end)
@@ -253,7 +253,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
     survival = np.cumprod(1 - hazard)
     # derivative of log(1 - hazard) in the number of events
     left = at_risk * (1 - hazard)
-    scale = np.divide(1.0, left, out=np.zeros(BINS), where=left > 0)
+    scale = ratio(1.0, left)
     covariance = np.zeros((BINS, BINS))
     for rows in blocks:
         risk, mass = at_risk_and_ended(rows)
@@ -312,7 +312,7 @@ def _served_covariance(cells: Cells, pit: Floats, jumps: Floats, of_base: Floats
     for rows in blocks:
         np.add.at(mapped, place[rows], mass[rows, None] * cdf(rows))
     total = np.bincount(place, mass, minlength=BINS)[:, None]
-    mapped = np.divide(mapped, total, out=np.zeros((BINS, BINS)), where=total > 0)
+    mapped = ratio(mapped, total)
     # of increments of the base: F(b) - F(b - 1)
     steps = mapped.T @ (np.eye(BINS) - np.eye(BINS, k=-1))
     covariance = np.asarray(steps @ of_base @ steps.T)
@@ -349,11 +349,10 @@ def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[flo
     place = np.arange(n), np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
     low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
     high = np.where(cells.unknown, 1.0, low)
-    share = _weights(cells) / _weights(cells).sum()
     # a band for each end of the cells, on one side
     size = 2 * n_effective(_weights(cells))
     margin = math.sqrt(math.log(2 / tail) / size)
-    least = cell_excess(high, share, margin) + cell_excess(1 - low, share, margin)
+    least = cell_excess(high, cells.shares, margin) + cell_excess(1 - low, cells.shares, margin)
     return float(least), min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
 
 

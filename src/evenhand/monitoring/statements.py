@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.calibration import binned_error, middle_distances
+from evenhand.calibration import binned_error, middle_distances, ratio
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import nodes
 from evenhand.links import Link
@@ -224,10 +224,8 @@ def mean_gap(pit: Cells, r: Floats) -> Floats:
     """Return the mean of `|PIT - r|` over positions in the cell, (n,)."""
     low, high = pit
     inside = np.clip(r, low, high)
-    width = high - low
     parts = (inside - low) ** 2 + (high - inside) ** 2
-    spread = np.divide(parts, 2 * width, out=np.zeros_like(parts), where=width > 0)
-    return np.abs(r - inside) + spread
+    return np.abs(r - inside) + ratio(parts, 2 * (high - low))
 
 
 def needed(found: Found | None, what: str, remedy: str) -> Found:
@@ -296,8 +294,7 @@ class QuantileCells(NamedTuple):
         # q = target serves if no value exceeds it, and then needs no bet
         distance = self.target - self.right
         above = np.maximum(value - self.right, 0.0)
-        at_right = np.divide(above, distance, out=np.zeros_like(above), where=distance > 0)
-        least = np.where(value > self.target, at_left, at_right)
+        least = np.where(value > self.target, at_left, ratio(above, distance))
         return np.ascontiguousarray(least / self.mass)
 
 
