@@ -40,12 +40,7 @@ SURVIVAL = "survival_"
 
 
 def served_columns(
-    forecast: Forecast,
-    mean: Floats,
-    levels: Sequence[float],
-    *,
-    moments: bool = False,
-    counts: int = 0,
+    forecast: Forecast, mean: Floats, levels: Sequence[float], *, moments: bool, counts: int
 ) -> dict[str, Any]:
     """Return the columns of written forecasts.
 

@@ -826,16 +826,16 @@ class GroupRule:
         """Columns that the rule reads, each once."""
         return list(dict.fromkeys(str(group.column) for group, _ in self.comparisons))
 
-    def mask(self, table: Any, *, source: str = "X") -> Mask:
+    def mask(self, table: Any) -> Mask:
         """Return the rows that meet the rule; the columns of an array are named x0, x1, ...
 
         Raises InputError if a column is missing or cannot be compared with the value of the rule.
         """
-        rows = as_table(table, name=source)
+        rows = as_table(table)
         inside = np.ones(len(rows), dtype=bool)
         for group, or_missing in self.comparisons:
-            values = column_of(rows, str(group.column), source)
-            place = f"{source}: column {group.column!r}"
+            values = column_of(rows, str(group.column), "X")
+            place = f"X: column {group.column!r}"
             inside &= _meets(values, group, place) | (missing(values) & or_missing)
         return inside
 
