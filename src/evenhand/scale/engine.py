@@ -92,26 +92,10 @@ def over_parts(
 ) -> Iterator[tuple[int, Result]]:
     """Apply a function to each part; yield part numbers and results in the order of completion.
 
-    Parameters
-    ----------
-    work : callable
-        `work(shared, parts, i)` processes part `i`. It must be a module-level function, because
-        workers are other processes.
-    shared : object
-        Data that all parts need, such as the model.
-    parts : Parts
-        The table. Workers of a cluster open its files by the same paths.
-    description : str
-        Label of the progress bar.
-    numbers : sequence of int, optional
-        Parts to process; all by default.
-    client : distributed.Client, optional
-        Client of a Dask cluster. Results of workers that die are computed again.
-    skipped : dict of str to str, optional
-        If given, parts that fail with an InputError are added to it, with the reason, and the other
-        parts are processed. By default the error is raised.
-    verbose : bool, default False
-        Whether to show a progress bar on a terminal.
+    `work(shared, parts, i)` must be a module-level function, because workers are other processes.
+    They open the files by the same paths, and results of workers that die are computed again.
+    `numbers` are the parts to process, all by default. Parts that fail with an InputError are added
+    to `skipped`, with the reason; without it the error is raised.
     """
     chosen = list(range(len(parts)) if numbers is None else numbers)
     rows = [parts.counts[i] for i in chosen]

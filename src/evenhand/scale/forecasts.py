@@ -42,37 +42,16 @@ SURVIVAL = "survival_"
 def served_columns(
     forecast: Forecast, mean: Floats, levels: Sequence[float], *, moments: bool, counts: int
 ) -> dict[str, Any]:
-    """Return the columns of written forecasts.
+    """Return the columns of written forecasts, which have at most one draw each.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        Forecasts of n rows, with at most one draw each.
-    mean : ndarray of shape (n,)
-        Means, which do not depend on a draw.
-    levels : sequence of float
-        Levels of the quantiles to write.
-    moments : bool, default False
-        Whether to write mean and standard deviation of the served forecasts.
-    counts : int, default 0
-        Without draws: number of counts from 0 whose probabilities are written.
-
-    Returns
-    -------
-    dict of str to ndarray
-        For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
-        other outcomes draws, means and quantiles; for amounts with zeros the probability of the
-        zero before them, `chance_of_zero`. Quantiles of whole numbers are integers. Without draws,
-        counts and scores have the probability of each value too, such as `p1` to `p5`, and amounts
-        the quantiles of the outcomes above 0, such as `positive_q0.5`: an audit can read them
-        again.
-        Forecasts of times have survival probabilities, such as `survival_30`: at the times of
-        survival curves up to the horizon, if there is one, and at the horizon.
-
-    Examples
-    --------
-    >>> served_columns(Forecast.from_probability([0.2]), np.array([0.2]), [0.5])
-    {'probability': array([0.2])}
+    For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
+    other outcomes draws, means, which do not depend on a draw, and quantiles; for amounts with
+    zeros the probability of the zero before them, `chance_of_zero`. Quantiles of whole numbers are
+    integers. Without draws, scores and as many `counts` from 0 have the probability of each value
+    too, such as `p1` to `p5`, and amounts the quantiles of the outcomes above 0, such as
+    `positive_q0.5`: an audit can read them again. Forecasts of times have survival probabilities,
+    such as `survival_30`: at the times of survival curves up to the horizon, if there is one, and
+    at the horizon. With `moments`, mean and standard deviation of the served forecasts follow.
     """
     kind = forecast.outcome_kind
     if kind is OutcomeKind.BINARY:

@@ -32,13 +32,7 @@ BOUND = {"model_sha256": "model", "key": "key", "person": "way of naming people"
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that compute forecasts.
-
-    Examples
-    --------
-    >>> sorted(versions())[:2]
-    ['evenhand', 'machine']
-    """
+    """Return the versions of Python and of the packages that compute forecasts."""
     from evenhand._version import __version__
 
     found = {
@@ -55,25 +49,9 @@ def versions() -> dict[str, str]:
 def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
     """Open a context, and log it unless it is in the log with the same values.
 
-    A context that is opened again with other library versions or options has one more entry.
-
-    Parameters
-    ----------
-    log : DecisionLog
-        The log.
-    values : dict
-        The context's name and all else that the log keeps of it.
-
-    Returns
-    -------
-    Logged
-        The entry with these values.
-
-    Raises
-    ------
-    InputError
-        If the context belongs to another model, key or way of naming people, or its name looks like
-        that of another one.
+    A context that is opened again with other library versions or options has one more entry. Raises
+    InputError if it belongs to another model, key or way of naming people, or its name looks like
+    that of another one.
     """
     name = values["context"]
     if not name.isprintable() or INVISIBLE.search(name) or name != name.strip():
@@ -133,17 +111,7 @@ def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
 
 
 def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
-    """Return the name of a person in the log: a keyed hash, or the id itself.
-
-    Parameters
-    ----------
-    draws : KeyedDraws or None
-        Draws with the key; needed for hashes.
-    mode : {"hash", "id"}
-        How the context names people.
-    person : str or int
-        Id of the person, already checked.
-    """
+    """Return the name of a person in the log: the id, or a keyed hash, which needs `draws`."""
     if mode == "id":
         return id_text(person)
     if draws is None:
@@ -225,23 +193,9 @@ class WatchedContexts:
     ) -> Self:
         """Return contexts of a log: the named ones, or all of a model.
 
-        Parameters
-        ----------
-        log : DecisionLog
-            The log.
-        names : sequence of str, optional
-            Names of contexts.
-        model_sha256 : str, optional
-            Hash of the model that they must have; by default that of the newest context, or of the
-            earlier watch.
-        before : Scope, optional
-            What an earlier watch was over, which this one continues.
-
-        Raises
-        ------
-        InputError
-            If the log has no such contexts, they cannot be watched together, or the earlier watch
-            was over others.
+        Without `model_sha256` that is the model of the newest context, or of the earlier watch
+        `before`, which this one continues. Raises InputError if the log has no such contexts, they
+        cannot be watched together, or the earlier watch was over others.
         """
         known: dict[str, dict[str, Any]] = {}
         groups: dict[str, list[str]] = {}
@@ -305,21 +259,10 @@ class WatchedContexts:
     def group_columns(
         self, names: Sequence[str] | None, source: str, *, with_everyone: bool
     ) -> list[str]:
-        """Return columns that define groups.
+        """Return columns that define groups, by default those that all contexts have logged.
 
-        Parameters
-        ----------
-        names : sequence of str or None
-            Names of columns; by default those that all contexts have logged.
-        source : str
-            Name of the log, for messages.
-        with_everyone : bool
-            Whether everyone, and low and high forecasts, are groups too.
-
-        Raises
-        ------
-        InputError
-            If no context logs a column.
+        `with_everyone` adds everyone, and low and high forecasts. Raises InputError if no context
+        logs a column.
         """
         first, *others = self.logged_groups.values()
         if names is None:

@@ -58,13 +58,7 @@ EXACT = 2**53
 
 
 class Cells:
-    """Reader of the values of a column.
-
-    Parameters
-    ----------
-    column : Column
-        The column of the training table.
-    """
+    """Reader of the values of a column of the training table."""
 
     def __init__(self, column: Column) -> None:
         self.column = column
@@ -243,14 +237,9 @@ class Features:
 
 
 class RowReader:
-    """Reader of the rows for a fitted forecaster.
+    """Reader of the rows for a fitted forecaster, by the schema of its training table.
 
-    Parameters
-    ----------
-    model : Forecaster
-        The forecaster; its schema is that of its training table.
-    groups : sequence of str
-        Columns that define groups. Those that the model does not have are read as they are.
+    Columns of groups that the model does not have are read as they are.
     """
 
     def __init__(self, model: Any, groups: Sequence[str] = ()) -> None:
@@ -280,20 +269,11 @@ class RowReader:
         return [column.name for column in self._columns]
 
     def read(self, row: Any, *, drop_others: bool = False) -> Features:
-        """Read the row of one person.
+        """Read the row of one person: a mapping, a Series, or a table with one row.
 
-        Parameters
-        ----------
-        row : mapping, Series, or table with one row
-            Value of each column. For a model that was trained on an array, a sequence of numbers
-            too.
-        drop_others : bool, default False
-            Whether to ignore columns that the model does not have.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, unknown, or has a value of another kind; the message names it.
+        For a model that was trained on an array, it may also be a sequence of numbers.
+        `drop_others` ignores columns that the model does not have. Raises InputError with the name
+        of a column that is missing, unknown, or has a value of another kind.
         """
         given = self._given(row)
         if drop_others:
@@ -389,22 +369,6 @@ def unseen_values(columns: Sequence[Column], values: Mapping[str, Value]) -> lis
 
     Without the values, which may be secret, and without dates, which are normally after those of
     training.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Columns of the training table.
-    values : dict of str to Value
-        Value of each column, as in `Features`.
-
-    Examples
-    --------
-    >>> age = Column("age", "number", n=1000, least=20.0, greatest=60.0)
-    >>> ward = Column("ward", "category", n=1000, levels=("east", "west"))
-    >>> for sentence in unseen_values([ward, age], {"age": 710.0, "ward": "north"}):
-    ...     print(sentence)
-    column 'age': the number lies above the range of training, 20 to 60; check the units
-    column 'ward': the category never occurred in training, which had 'east', 'west'
     """
     known = [column for column in columns if column.n and column.kind not in ("date", "other")]
     known.sort(key=lambda column: column.kind != "number")
@@ -445,19 +409,7 @@ Decide = Callable[[Forecast], Sequence[Any]] | BayesDecision
 
 @dataclass(frozen=True)
 class Forecasting:
-    """A fitted forecaster with what is served of its forecasts.
-
-    Parameters
-    ----------
-    model : Forecaster
-        The forecaster.
-    reader : RowReader
-        Reader of its rows.
-    levels : tuple of float
-        Levels of the quantiles.
-    decide : function, BayesDecision or None
-        Rule for actions.
-    """
+    """A fitted forecaster with the reader of its rows, and what is served of its forecasts."""
 
     model: Any
     reader: RowReader
@@ -467,24 +419,9 @@ class Forecasting:
     def values(self, rows: Sequence[Features], r: ArrayLike) -> list[dict[str, Any]]:
         """Return the forecast of each row at its draw, as JSON values.
 
-        Parameters
-        ----------
-        rows : sequence of Features, length n
-            Rows of `reader`.
-        r : array-like of shape (n,)
-            Draws.
-
-        Returns
-        -------
-        list of dict
-            `r` (None if the forecast does not depend on it), `record` of the deterministic
-            distribution, `link` and `alpha` around it (None if `record` is what is served),
-            `quantiles` by level and `probability` (the one or the other), `mean` and `action`.
-
-        Raises
-        ------
-        InputError
-            If the model refuses the rows.
+        `r` is None if the forecast does not depend on it. `record` is the deterministic
+        distribution, and `link` and `alpha` are those around it, None if `record` is what is
+        served. There are either `quantiles` by level or `probability`, and `mean` and `action`.
         """
         with _refusals(rows):
             forecast, mean = self.model.forecast_and_predict(self.reader.table(rows), r)
@@ -599,12 +536,7 @@ class Loaded(NamedTuple):
 def loaded(model: AnyPath | Forecaster | Loaded) -> Loaded:
     """Return a forecaster from its folder, or as given, with the hash that its folder would have.
 
-    What is loaded already is returned as it is.
-
-    Raises
-    ------
-    InputError
-        If it is neither a model folder nor a fitted forecaster of this package.
+    What is loaded already is returned as it is. Raises InputError for anything else.
     """
     if isinstance(model, Loaded):
         return model

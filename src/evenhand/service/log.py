@@ -327,13 +327,7 @@ def is_storable(value: str | int) -> bool:
 
 
 def digest_of(*parts: Any) -> str:
-    """Return the SHA-256 of JSON values, which depends on no order of keys.
-
-    Examples
-    --------
-    >>> digest_of({"a": 1.0, "b": None}) == digest_of({"b": None, "a": 1.0})
-    True
-    """
+    """Return the SHA-256 of JSON values, which depends on no order of keys."""
     return _sha256(_canonical(parts))
 
 
@@ -370,13 +364,7 @@ def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
 
 
 def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield lists of at most `size` items.
-
-    Examples
-    --------
-    >>> list(in_blocks("abc", 2))
-    [['a', 'b'], ['c']]
-    """
+    """Yield lists of at most `size` items."""
     rest = iter(items)
     while block := list(islice(rest, size)):
         yield block
@@ -478,18 +466,8 @@ SQLITE_REASONS = {
 class SQLite(Database):
     """File of SQLite in WAL mode, in which readers do not wait for writers.
 
-    Parameters
-    ----------
-    path : Path
-        File of the log. A new file, and the files that SQLite makes beside it, are readable by
-        their owner only.
-    create : bool
-        Whether to make the file if it is missing.
-
-    Raises
-    ------
-    InputError
-        If the file is missing and is not to be made, or cannot be made.
+    A new file, and the files that SQLite makes beside it, are readable by their owner only. Raises
+    InputError if the file is missing and is not to be made, or cannot be made.
     """
 
     # chooses the dialect alone: `connect` opens the file
@@ -670,11 +648,6 @@ class PostgreSQL(Database):
 
     Nothing but SELECT and INSERT on its two tables is needed to append, so that the owner of the
     log can refuse everything else to the service.
-
-    Parameters
-    ----------
-    url : URL
-        URL of the database.
     """
 
     triggers = (

@@ -60,10 +60,7 @@ class WatchState:
     def read(cls, path: Path) -> Self | None:
         """Read a state; None if there is no such file.
 
-        Raises
-        ------
-        InputError
-            If the file is something else, which would be overwritten, or has been changed.
+        Raises InputError if the file is something else, which would be overwritten, or was changed.
         """
         remedy = "name another file, or remove it to begin again"
         try:
@@ -116,23 +113,16 @@ class LogWatch:
     watch : Watch
         A watch without rows, which has `matures_after`.
     state : WatchState, optional
-        State in which an earlier watch with the same settings stopped.
+        State in which an earlier watch over the same contexts with the same settings stopped.
 
     Attributes
     ----------
-    watch : Watch
-        The watch.
     verified : Verification
         The log when it was last read.
     n_waiting, n_late, n_repeated : int
         People whose forecasts have not matured, or who wait for the watch to begin; outcomes that
         came too late, by now (the watch itself counts those that were late when their forecasts
         entered); and matured forecasts of people who were counted before.
-
-    Raises
-    ------
-    InputError
-        If the state belongs to other contexts or to a watch with other settings.
     """
 
     def __init__(
@@ -161,18 +151,10 @@ class LogWatch:
             self.watch = Watch.from_state(before, like=watch)
 
     def update(self, until: datetime | str | None = None) -> list[Alarm]:
-        """Verify the log, add the forecasts that have matured, and return new alarms.
+        """Verify the log, add the forecasts that have matured by `until`, and return new alarms.
 
-        Parameters
-        ----------
-        until : datetime or str, optional
-            Time for which the log is read; now by default.
-
-        Raises
-        ------
-        InputError
-            If the time is in the future or before that of the last update, or the log is not as it
-            was written.
+        The default is now. Raises InputError if the time is in the future or before that of the
+        last update, or the log is not as it was written.
         """
         end = self._end(until)
         found = FirstForecasts(self.contexts.values, end)
@@ -274,13 +256,7 @@ class LogWatch:
         return [note for note in found if note]
 
     def to_dict(self, **sources: Any) -> dict[str, Any]:
-        """Return the values of the watch with the log that they are made of.
-
-        Parameters
-        ----------
-        **sources : str or None
-            `certificate` and `command`.
-        """
+        """Return the values of the watch with the log that they are made of and other `sources`."""
         head, contexts = self.verified.head, self.contexts.values
         values = self.watch.to_dict()
         return values | {

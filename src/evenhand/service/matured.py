@@ -31,15 +31,9 @@ class FirstForecasts:
     people are comparable among contexts with the same key and way of naming people: under another
     key the same people have other names, and count as new.
 
-    All entries of a log are added in their order, then `set_times` is called. Where a clock was
-    wrong, a forecast has its latest and an outcome its earliest time, so that none is lost.
-
-    Parameters
-    ----------
-    contexts : dict
-        Names of the contexts with what the log has about them.
-    end : datetime64
-        Time up to which entries are read; `set_times` drops later ones.
+    All entries of a log are added in their order, then `set_times` is called, which drops those
+    after `end`. Where a clock was wrong, a forecast has its latest and an outcome its earliest
+    time, so that none is lost.
 
     Attributes
     ----------
@@ -206,22 +200,10 @@ def rows_of(
     groups: Sequence[str] = (),
     least: np.datetime64 | None = None,
 ) -> Rows:
-    """Return rows of some of the first forecasts of people, which have matured.
+    """Return rows of the `chosen` first forecasts of people, which have matured after `wait`.
 
-    Parameters
-    ----------
-    log : DecisionLog
-        The log.
-    found : FirstForecasts
-        First forecasts of people in the log.
-    wait : timedelta64
-        How long after serving forecasts mature.
-    chosen : ndarray of bool, shape (n,)
-        The forecasts.
-    groups : sequence of str, optional
-        Columns that the rows have even if no forecast has a value; by default, those with one.
-    least : datetime64, optional
-        Least time of the rows.
+    Rows have the columns `groups` even if no forecast has a value; by default, those with one.
+    Their times are at least `least`.
     """
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
     if not times.size:

@@ -37,33 +37,11 @@ LISTED_VALUES = 8
 
 
 def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "") -> float:
-    """Return an outcome as a float, if the forecast describes outcomes of this kind.
+    """Return an outcome as a float, if the logged distribution describes outcomes of this kind.
 
-    Parameters
-    ----------
-    y : float
-        The outcome.
-    record : dict
-        Logged distribution of the forecast, of `distributions.to_records`.
-    place : str
-        Name of the outcome in messages.
-    remedy : str, default ""
-        What to do, in messages.
-
-    Raises
-    ------
-    InputError
-        If the outcome is not a finite number, or not one that the forecast can have: 0 or 1 for
-        events, which alone may be booleans, a value of the lattice for counts and scores, no amount
-        beyond the atom, and nothing beyond a bound of the model's `support`.
-
-    Examples
-    --------
-    >>> check_outcome(2, {"family": "poisson", "rate": 1.5}, "y")
-    2.0
-    >>> check_outcome(2.5, {"family": "poisson", "rate": 1.5}, "y")
-    Traceback (most recent call last):
-    evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
+    Raises InputError if the outcome is not a finite number, or not one that the forecast can have:
+    0 or 1 for events, which alone may be booleans, a value of the lattice for counts and scores, no
+    amount beyond the atom, and nothing beyond a bound of the model's `support`.
     """
     if isinstance(y, bool | np.bool_):
         if from_records([record]).outcome_kind is not OutcomeKind.BINARY:
@@ -116,14 +94,7 @@ LISTED_ROWS = 1000
 
 @dataclass(frozen=True)
 class RowPlaces:
-    """Files of a table, one after the other.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the files, or of what else contains the rows.
-    starts : tuple of int
-        Number of the first row of each file, from 0, increasing.
+    """Files of a table, one after the other, each with the number, from 0, of its first row.
 
     Examples
     --------

@@ -467,27 +467,8 @@ def row_of(
     """Return the row of a table to which a logged forecast belongs, and the id of its person.
 
     That is the row with the hash of the logged features. With a column of ids it is the row of the
-    person, whose features may have changed since; of several, one with the logged features.
-
-    Parameters
-    ----------
-    entry : Logged
-        The forecast.
-    parts : Parts
-        The table.
-    model : Forecaster
-        The fitted model, by whose schema rows are read.
-    ids : str, optional
-        Column with the ids of people.
-    mode : {"hash", "id"}
-        How the log names people.
-    draws : KeyedDraws, optional
-        Draws with the key, if people are named by hashes.
-
-    Raises
-    ------
-    InputError
-        If no row belongs to the forecast, or the table cannot be read.
+    person, whose features may have changed since; of several, one with the logged features. `mode`
+    is how the log names people: "hash", which needs the draws with the key, or "id".
     """
     wanted, name = entry.values["features_sha256"], entry.values["person"]
     found, most, n = None, 0, 0
