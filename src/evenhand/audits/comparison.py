@@ -83,21 +83,9 @@ def paired_change(
 ) -> Interval:
     """Return the change of a statistic in a group, with its Bonferroni interval.
 
-    Parameters
-    ----------
-    first, second : Profile
-        The same rows in both audits, in one order.
-    weight : ndarray of shape (n,)
-        Weights of the rows.
-    mask : ndarray of bool, shape (n,)
-        The group.
-    n_intervals : int
-        Number of intervals that contain the truth together, over all groups.
-    confidence : float
-        Confidence with which they do.
+    Rows have one order in both audits. `n_intervals` intervals, over all groups, contain the truth
+    together with the confidence.
 
-    Notes
-    -----
     Where a mean differs clearly from its target, the statistic is linear in the means, and its
     change is a mean of differences between rows: its interval is that of a paired t-test. The sign
     of a mean near its target is not known: the interval uses the least favourable one, and is wider

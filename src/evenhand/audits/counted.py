@@ -166,23 +166,7 @@ class RowCounts:
 def count_rows(
     model: Any, X: Any, y: Floats, table: pd.DataFrame, plan: CountPlan, random: np.random.Generator
 ) -> RowCounts:
-    """Forecast some rows and count their PITs.
-
-    Parameters
-    ----------
-    model : forecaster or Forecast
-        As for `audit`.
-    X : DataFrame or None
-        The rows as the forecaster takes them.
-    y : ndarray of shape (n,)
-        Outcomes.
-    table : DataFrame of n rows
-        Contains the columns that define groups.
-    plan : CountPlan
-        Definition of what is counted.
-    random : numpy.random.Generator
-        Source of the draws of these rows.
-    """
+    """Forecast some rows and count their PITs; `table` contains the columns that define groups."""
     ties = fresh(y.size, random)
     forecast = forecast_of(model, X, random)
     # atoms are those of all rows: atoms of a block would depend on the block

@@ -200,11 +200,9 @@ class RowCells:
     scores : dict of Measure to ndarray of shape (k,)
         Scores of these rows.
     medians : ndarray of shape (k,)
-        Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
-        the event for 0/1 outcomes.
+        Their median forecasts, averaged over draws; probabilities of the event for 0/1 outcomes.
     plain : ndarray of shape (k, 4)
-        Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
-        there is none.
+        Widths of their intervals under the deterministic forecaster; NaN if there is none.
     rows : ndarray of int, shape (n,)
         Of a continuous part, the numbers of its rows among all rows.
     at : float
@@ -318,17 +316,10 @@ def forecast_scores(
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
-    Parameters
-    ----------
-    wide, few : Forecast of k rows
-        Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
-    outcomes : Outcomes of k rows
-        The outcomes.
-    grid : Rounding or None
-        Grid of all outcomes, if they are rounded and the forecasts continuous.
+    `wide` are the forecasts over all draws, and `few` over some draws, for scores whose mean
+    converges quickly. `grid` is that of all outcomes, if they are rounded and the forecasts
+    continuous.
 
-    Notes
-    -----
     The log score of an outcome that is an atom of its forecast is the negative logarithm of its
     probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS
     is the Brier score; intervals of 0/1 outcomes have no useful width.
@@ -383,18 +374,11 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
 
 
 def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Outcomes:
-    """Return new times of the same people, cut off as they were.
+    """Return new times of the same people, cut off as they were, from `latent` times until events.
 
     A person who was lost is cut off at the same time. When the others would have been cut off is
     drawn from the Kaplan-Meier estimate of that time, given that it is later than what was seen of
     them. This assumes that it is independent of the features, so it is approximate.
-
-    Parameters
-    ----------
-    latent : ndarray of shape (n,)
-        New times until the event, at least 0.
-    times : Outcomes
-        The times that were seen.
     """
     lost = times.is_lost
     estimate = KaplanMeier.of(times.value, lost)

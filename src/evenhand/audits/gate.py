@@ -75,16 +75,7 @@ def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
 def parse_condition(text: str) -> Condition:
     """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.25`.
 
-    Raises
-    ------
-    InputError
-        If it is not of that form; the message names the mistake.
-
-    Examples
-    --------
-    >>> condition = parse_condition("coverage(0.8, 0.2) < 0.6")
-    >>> condition.quantity, condition.arguments, condition.relation, condition.limit
-    ('coverage', (0.8, 0.2), '<', 0.6)
+    Raises InputError, which names the mistake.
     """
     if text.strip() in WORDS:
         name = text.strip()

@@ -66,12 +66,7 @@ def defined(group: Group, n: float, **more: Any) -> Finding:
 class Summed:
     """Groups with their sums, over rows in memory or from counts of all rows of a table in parts.
 
-    Parameters
-    ----------
-    groups : sequence of Finding
-        What defines them, without estimates.
-    sums : GroupSums
-        Sums over each of them.
+    The groups have no estimates yet.
     """
 
     groups: Sequence[Finding]
@@ -102,19 +97,9 @@ class Summed:
         """Return the groups with their estimates and tests.
 
         Of tested groups, lower ends of errors are positive only where the test is significant; of
-        possible leaks, which have no test, as if they were tested.
-
-        Parameters
-        ----------
-        family : Family
-            The tests and intervals that hold together.
-        kind : str
-            Part of the family that the groups are, such as "by_forecast".
-        tests : array-like of shape (2, g)
-            P-values, and adjusted p-values.
-        by_trend : ndarray of bool, shape (g,), optional
-            Groups with a calibration slope; by default those of known members that the trend
-            decides.
+        possible leaks, which have no test, as if they were tested. `tests` are p-values and
+        adjusted p-values, shape (2, g). Groups in `by_trend` have a calibration slope; by default
+        those of known members that the trend decides.
         """
         p_value, adjusted = np.asarray(tests)
         columns: dict[str, Any] = {
@@ -213,11 +198,6 @@ def shares_of(level: float, present: Mapping[str, int]) -> dict[str, float]:
     """Return the error probability of each part of the family, from its number of groups.
 
     That of absent parts goes to everyone and to groups by the forecast, half each.
-
-    Examples
-    --------
-    >>> shares_of(0.05, {"by_forecast": 4, "groups": 0, "learned": 0})
-    {'everyone': 0.025, 'by_forecast': 0.025, 'groups': 0.0, 'learned': 0.0}
     """
     fifths = {name: float(points) for name, points in POINTS.items() if present.get(name, True)}
     free = sum(POINTS.values()) - sum(fifths.values())
@@ -257,22 +237,12 @@ def tested_groups(
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
     A named group that the scan lists, under this or another name, is one hypothesis. Possible leaks
-    are listed with intervals, but not tested.
+    are listed with intervals, but not tested. The family has the error probability `level` and
+    `n_learned` learned groups more.
 
-    Parameters
-    ----------
-    found : RowCells
-        PITs, residuals, events and the values of the forecasts that define groups.
-    held, random
-        Held-out rows and the source of random numbers.
-    n_learned : int
-        Number of learned groups that share the family.
-    level : float
-        Error probability of the family.
-    counted : (Summed, Summed) or None
-        Everyone and named groups, counted in all rows if these rows are a sample: they replace the
-        sums over the sample. Everyone keeps the tests of the sample, which compare people with
-        similar forecasts.
+    If these rows are a sample, everyone and named groups are `counted` in all rows: they replace
+    the sums over the sample. Everyone keeps the tests of the sample, which compare people with
+    similar forecasts.
     """
     options = held.options
     cells = found.tested

@@ -139,13 +139,7 @@ class Result(Summarized):
 
 
 def check_people(ids: Any, n: int) -> list[str] | None:
-    """Return ids of people as texts; None if none are given.
-
-    Examples
-    --------
-    >>> check_people([17, "ada"], 2)
-    ['17', 'ada']
-    """
+    """Return ids of people as texts; None if none are given."""
     if ids is None:
         return None
     found = list(ids)
@@ -680,23 +674,9 @@ def with_sources(
 ) -> Audit:
     """Add to an audit the command that made it, and the hashes of model and table.
 
-    Parameters
-    ----------
-    found : Audit
-        Audit of the model in the folder, on the table or on some of its rows.
-    command : str, optional
-        The command line.
-    model : Path, optional
-        The model folder.
-    model_sha256 : str, optional
-        Hash of a model that is not saved yet.
-    data : Path, optional
-        The file of the table; a folder of parts gets no hash.
-    rows : ndarray of int, optional
-        Numbers of the audited rows in the table, if not all were audited; members of
-        groups are then numbered by them.
-    n_rows : int, optional
-        Number of rows of the table, if not all were audited.
+    `model` is a folder; a model that is not saved yet has the hash `model_sha256`. A folder of
+    parts as `data` gets no hash. If not all rows of a table were audited, `rows` are their numbers,
+    by which members of groups are then numbered, and `n_rows` is the number of all rows.
     """
     known = found.made.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}

@@ -125,13 +125,7 @@ STANDARD = Search()
 
 
 def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the description of an audit, without blanks around its texts.
-
-    Examples
-    --------
-    >>> check_about({"unit": " mg per week"})
-    {'unit': 'mg per week'}
-    """
+    """Return the description of an audit, without blanks around its texts."""
     if about is None:
         return {}
     if not isinstance(about, Mapping):
@@ -168,8 +162,7 @@ class HeldOut:
         Notes in the order in which the parts of the audit add them: on rows, groups and searches
         that were left out or changed.
     leaks : tuple of Leak
-        Groups and features that the outcome may define: see `find_leaks`. They are excluded from
-        all searches.
+        Groups and features that the outcome may define, which all searches leave out.
     """
 
     options: Search

@@ -351,26 +351,12 @@ def mean_bounds(
 ) -> tuple[float, float]:
     """Return bounds for the mean of a group, whatever the relation of membership and values.
 
-    People with a probability of membership `p` have an unknown part `p` who are members. Their mean
-    value is largest if these are the people with the largest values. The bounds compare people
-    within bins of similar probabilities, so they are slightly wider than the sharpest bounds given
-    the probabilities. They assume that the probabilities are correct on average in each bin.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Value of each person, such as the share of draws whose interval covers the outcome.
-    shares : ndarray of shape (n,)
-        Probabilities of membership, not all 0.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    confidence : float, default 0.95
-        Confidence that both bounds hold, asymptotically.
-
-    References
-    ----------
-    Kallus, Mao & Zhou, Assessing algorithmic fairness with unobserved protected class using data
-    combination, Management Science, 2022.
+    People with a probability of membership `p`, an entry of `shares`, have an unknown part `p` who
+    are members. Their mean value is largest if these are the people with the largest values. The
+    bounds compare people within bins of similar probabilities, so they are slightly wider than the
+    sharpest bounds given the probabilities. They assume that the probabilities, not all 0, are
+    correct on average in each bin, and hold asymptotically (Kallus, Mao and Zhou, Management
+    Science, 2022).
 
     Examples
     --------

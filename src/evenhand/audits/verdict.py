@@ -240,20 +240,8 @@ def status_of(rows: AuditRows) -> Status:
 def detectable_error(n: float, level: float, variance: float | None = None) -> float:
     """Return the error of `n` rows that a two-sided test at a level finds with 80% probability.
 
-    Parameters
-    ----------
-    n : float
-        Number of rows.
-    level : float
-        Level of the test.
-    variance : float, optional
-        Mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error is the W1
-        distance of PITs from uniform ones, whose variance is 1/12.
-
-    Examples
-    --------
-    >>> round(detectable_error(500, 0.02 / 100), 3), round(detectable_error(500, 0.0004, 0.25), 3)
-    (0.059, 0.099)
+    `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
+    is the W1 distance of PITs from uniform ones, whose variance is 1/12.
     """
     reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
     if variance is None:
