@@ -23,12 +23,7 @@ from evenhand.cli.rooms import draws, service, store, tables
 def refuse_blank(args: Sequence[str], with_value: Collection[str]) -> None:
     """Refuse an empty value of an option or argument, usually an unset shell variable.
 
-    Parameters
-    ----------
-    args : sequence of str
-        Arguments of the command.
-    with_value : collection of str
-        Options of the command that have a value.
+    `with_value` are the options of the command that have a value.
     """
     # before typer parses the arguments, which accepts empty values
     for before, value in pairwise(["", *args]):
@@ -84,16 +79,7 @@ def described(pairs: Sequence[str]) -> dict[str, str]:
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
     """Refuse an output that is an input or another output, or in a folder of one or of a model.
 
-    Links are followed.
-
-    Parameters
-    ----------
-    out : Path
-        File or folder to write.
-    inputs : dict of str to Path or None
-        Paths of the inputs, and of other outputs, by description; files need not exist.
-    option : str, default "--out"
-        Option of the output, for messages.
+    Links are followed, and files need not exist.
     """
     _check_not_read(out, inputs, option)
     written = link_target(out)
@@ -148,12 +134,7 @@ def _is_model(folder: Path) -> bool:
 def own_folder(out: Path, table: Path, model: Path | None = None) -> Path:
     """Return the model folder to write: a new or empty one, or one that will be replaced.
 
-    Parameters
-    ----------
-    out : Path
-        Value of `--out`.
-    table, model : Path
-        The table and the model folder that are read.
+    It must be none of the table and the model that are read.
     """
     _check_not_read(out, {"the table": table, "the model": model}, "--out")
     folder = check_folder(folder_to_write(out))

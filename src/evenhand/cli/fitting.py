@@ -51,20 +51,7 @@ UNUSED = {
 def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
     """Return the kind of a target, and refuse values that it cannot have.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Finite outcomes.
-    outcome : {"continuous", "count", "hurdle", "binary"} or None
-        Value of `--outcome`; None trains on continuous outcomes only.
-    place : str
-        File and column, for messages.
-
-    Raises
-    ------
-    InputError
-        If the outcomes are discrete and `outcome` is None, with the option for them; or if they are
-        not of the kind that `outcome` names.
+    Without `--outcome` discrete outcomes are refused, with the option for them.
     """
     if outcome is None:
         reason = None if y.size < MIN_DISTINCT or (y == y[0]).all() else discrete_target(y)
@@ -93,13 +80,7 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
 
 
 def discrete_target(y: Floats) -> str | None:
-    """Return why a target is discrete, and the option of `fit` for it; None if it is continuous.
-
-    Examples
-    --------
-    >>> discrete_target(np.arange(100.0) % 2)
-    'has only the values 0 and 1; for the probability of 1 add --outcome binary'
-    """
+    """Return why a target is discrete, and the option of `fit` for it; None if it is continuous."""
     found = discrete_kind(y)
     if found is None:
         return None
@@ -133,20 +114,7 @@ def base_model(
 ) -> Any:
     """Return the unfitted deterministic model that `fit` trains on a kind of target.
 
-    Parameters
-    ----------
-    kind : OutcomeKind
-        Kind of the target.
-    X : DataFrame of shape (n, n_features)
-        Features.
-    y : ndarray of shape (n,)
-        Outcomes.
-    model : {"network", "boosted", "auto"} or None
-        Model of continuous targets and of amounts; None is the first that is installed.
-    device : str
-        Device of the network.
-    seed : int
-        Seed of the model.
+    `model` and `device` are for continuous targets and amounts, see `fit`.
     """
     match kind:
         case OutcomeKind.CONTINUOUS:

@@ -141,15 +141,7 @@ def columns_like_ids(X: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Given:
-    """Forecasts that the option `--forecast` names.
-
-    Parameters
-    ----------
-    subject : ModelSubject or ForecastColumns
-        The forecaster, or the columns of the table.
-    folder : Path or None
-        The model folder; None for columns.
-    """
+    """Forecasts that the option `--forecast` names: of the model in a folder, or in columns."""
 
     subject: scale.Subject
     folder: Path | None = None
@@ -219,19 +211,7 @@ MOST_KEYS = 5
 
 @dataclass(frozen=True)
 class Request:
-    """A table with outcomes and forecasts that a command reads.
-
-    Parameters
-    ----------
-    given : Given
-        The forecasts.
-    table : Path
-        The table.
-    rows, times, grouping : Rows, Times, GroupColumns
-        Options of columns.
-    largest_weight : float or None
-        Largest weight of the sampling design.
-    """
+    """A table with outcomes and forecasts that a command reads, and the options of its columns."""
 
     given: Given
     table: Path

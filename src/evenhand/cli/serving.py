@@ -31,17 +31,7 @@ COLUMN = "forecast_id"
 
 @dataclass
 class LoggedForecasts:
-    """Recorder of forecasts in a decision log.
-
-    Parameters
-    ----------
-    server : Service
-        The service.
-    where : str
-        The log, for messages.
-    n_new, n_repeated : int, default 0
-        Number of forecasts that were added, and of those that were in the log before.
-    """
+    """Recorder of forecasts in a decision log, which counts new ones and those logged before."""
 
     server: service.Service
     where: str
