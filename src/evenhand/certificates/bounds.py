@@ -37,15 +37,6 @@ def contraction_bound(link: Link, bands: CDFBands, mass: float) -> float:
 
     It is that of `|F_S - u|`, measured by the mean served PIT, and the error of the link itself
     over a calibrated base.
-
-    Parameters
-    ----------
-    link : Link
-        The link around the base.
-    bands : CDFBands
-        Bands for the CDF of the base's PIT.
-    mass : float
-        Smallest share of people in a group, 0 < mass <= 1.
     """
     strips = Strips.of(link)
     above, mirrored = (
@@ -171,17 +162,7 @@ BAND_STEPS = 64  # served at once
 
 
 def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
-    """Return an upper bound for the W1 error of every group of at least this share of people.
-
-    Parameters
-    ----------
-    link : Link
-        The link around the base.
-    bands : CDFBands
-        Bands for the CDF of the base's PIT.
-    mass : float
-        Smallest share of people in a group, 0 < mass <= 1.
-    """
+    """Return an upper bound for the W1 error of every group of at least this share of people."""
     high = _served_cdf(link, bands.upper, mass)
     low = 1 - _served_cdf(link, bands.mirrored, mass)[::-1]
     # |CDF - c| is at most the larger of high - c and c - low, which are equal at the middle

@@ -214,7 +214,7 @@ class OffAtom(NamedTuple):
     Parameters
     ----------
     rows : ndarray of int, shape (k,)
-        Numbers of the rows of these people, and of those of whom it is not known.
+        Rows of these people, and of those of whom it is not known.
     cells : Cells of k people
         Cells under the continuous part.
     base : Cells or None
@@ -251,27 +251,13 @@ def certify_rows(
     person: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> Certificate:
-    """Certify forecasts of any kind of outcome from the cells of rows.
+    """Certify forecasts of any kind of outcome from the served cells of all rows.
 
-    Parameters
-    ----------
-    cells : Cells
-        Served cells of all rows.
-    base, kind, groups, confidence, method, mass, person, random_state
-        As in `certify_pit`; `kind` may be "hurdle", with `off_atom` and `event`.
-    off_atom : OffAtom, optional
-        The people off the atom of a hurdle: bounds for every group are for them.
-    event : EventPart, optional
-        Probabilities of the event of 0/1 forecasts, or of an outcome off the atom, of all rows.
-    times : Outcomes, optional
-        Times that may be cut off: people are used who entered at least a horizon before the end of
-        follow-up.
-    at_horizon : ndarray of shape (n,), optional
-        CDF of the deterministic forecaster at the horizon, the upper end of who is lost before it.
-
-    Returns
-    -------
-    Certificate
+    Options are those of `certify_pit`, but `kind` may be "hurdle": `off_atom` contains the people
+    whom bounds for every group are then for, and `event` the probabilities of an outcome off the
+    atom. Of `times` that may be cut off, people are used who entered at least a horizon before the
+    end of follow-up; `at_horizon` is the CDF of the deterministic forecaster at the horizon, shape
+    (n,), the upper end of who is lost before it.
     """
     _check_options(cells, confidence, method, mass)
     is_continuous = kind is not OutcomeKind.COUNT

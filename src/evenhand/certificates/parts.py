@@ -50,7 +50,7 @@ class Proof(NamedTuple):
     Parameters
     ----------
     why : str
-        Why the bound is not proven for other cells.
+        Why it is not proven for other cells.
     readings : set of Reading
         Readings of the cells. Points are "averaged".
     has_link : bool
@@ -290,13 +290,7 @@ class PlainInterval:
 
 
 def coverage_floor(n_missed: int, n: int, level: float, size: float, confidence: float) -> float:
-    """Lower bound for the coverage of a deterministic interval in every group of a given size.
-
-    Examples
-    --------
-    >>> round(coverage_floor(20, 1000, level=0.98, size=0.2, confidence=0.95), 2)
-    0.84
-    """
+    """Lower bound for the coverage of a deterministic interval in every group of a given size."""
     shared = len(WIDER_LEVELS) if level in WIDER_LEVELS else 1
     missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
     # all of the misses may be in one group
@@ -322,7 +316,7 @@ class Part(OneLine):
         Number of draws over which `missed` is a share: more where few are given and the link is
         known.
     errors : callable
-        Function that returns the pathwise errors of the people.
+        Function that returns their pathwise errors.
     average : callable
         Function of a confidence that returns an interval of the W1 error of all of them.
     estimate : callable
@@ -332,8 +326,7 @@ class Part(OneLine):
     gaps : Values or None
         `|h[x, r](y) - r|` of one draw per person, if the draws are known.
     plain : callable or None
-        Function of one of `WIDER_LEVELS` that returns whom the interval of the deterministic
-        forecaster misses, as `missed`; None if it is not known.
+        `missed` of the interval of the deterministic forecaster, at `WIDER_LEVELS`, if it is known.
     levels : tuple of float or None
         Levels of counted intervals; None if all are known.
     base : Cells or None
@@ -366,12 +359,7 @@ class Part(OneLine):
     def floors(self, mass: float, size: float, confidence: float) -> tuple[PlainInterval, ...]:
         """Return the floors of intervals without a draw in every group, by increasing level.
 
-        Parameters
-        ----------
-        mass, size : float
-            Group size that is asked for, and its size among these people.
-        confidence : float
-            Probability that the bounds of all levels hold.
+        Among these people a group of the size `mass` that is asked for has the share `size`.
         """
         if self.plain is None:
             return ()
@@ -397,25 +385,12 @@ def part_of_rows(
     is_rounded: bool = False,
     may_be_unknown: bool = False,
 ) -> Part:
-    """Return what was seen of people in rows; one draw of each is chosen at random.
+    """Return what was seen of independent people in rows; one draw of each is chosen at random.
 
-    Parameters
-    ----------
-    cells : Cells
-        Served cells of independent people.
-    random : numpy.random.Generator
-        Source of the choice of draws.
-    base : Cells, optional
-        Cells before the draw of the link, with the link.
-    masks : mapping of str to ndarray of bool, optional
-        Rows of each named group.
-    disjoint : sequence of ndarray of bool, optional
-        Rows of each of their disjoint cells.
-    is_rounded : bool, default False
-        Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
-        one position in their cells, and an interval that meets a cell need not cover the outcome.
-    may_be_unknown : bool, default False
-        Whether positions may be unknown, as those of times that may be cut off.
+    `cells` are served ones, and `base` those before the draw of the link. Cells are rounded if
+    they are those of rounded outcomes under continuous forecasts: outcomes then lie at one position
+    in their cells, and an interval that meets a cell need not cover the outcome. Positions may be
+    unknown if times may be cut off.
     """
     n, m = cells.n_samples, cells.n_draws
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
