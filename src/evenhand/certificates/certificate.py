@@ -171,9 +171,6 @@ at large masses."""
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
 
-MOST_PITS = 1000
-"""Largest number of people in estimates; more are replaced by as many equal steps in rank."""
-
 THRESHOLDS = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
     *(0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
@@ -757,7 +754,7 @@ class Certificate(Summarized):
         known = base if base.count is not None else base.take(~base.unknown)
         # errors increase with the distance from 1/2 and lie in [0, 1/2]: the mean over equal steps
         # in rank is off by at most half a step
-        middle = quantiles((known.low + known.high)[:, 0] / 2, known.count, MOST_PITS)
+        middle = quantiles((known.low + known.high)[:, 0] / 2, known.count)
         return float(self.link.pathwise_error(middle).mean())
 
     # --- other populations, and what is promised
@@ -889,7 +886,7 @@ class Certificate(Summarized):
         if self.events is None:
             return pd.DataFrame(columns=columns)
         middle = (self.events.low + self.events.high) / 2
-        p, rows = quantiles(middle, self.events.count, MOST_PITS), []
+        p, rows = quantiles(middle, self.events.count), []
         for mass in check_masses(masses).tolist():
             # bounds hold for all thresholds, so they may be chosen on the same people: thresholds
             # below and above which about a share `mass` of the people lies

@@ -379,11 +379,11 @@ def part_of_rows(
     cells: Cells,
     random: np.random.Generator,
     *,
-    base: Cells | None = None,
+    base: Cells | None,
     masks: Mapping[str, Mask] | None = None,
     disjoint: Sequence[Mask] = (),
-    is_rounded: bool = False,
-    may_be_unknown: bool = False,
+    is_rounded: bool,
+    may_be_unknown: bool,
 ) -> Part:
     """Return what was seen of independent people in rows; one draw of each is chosen at random.
 
@@ -607,10 +607,14 @@ def bias_bounds(
     return 1 - low, high - 1
 
 
-def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Floats:
-    """Return at most that many values, increasing, in the middle of equal steps in rank."""
+MOST_PITS = 1000
+"""Largest number of people in estimates; more are replaced by as many equal steps in rank."""
+
+
+def quantiles(values: Floats, count: NDArray[np.int64] | None) -> Floats:
+    """Return at most `MOST_PITS` values, increasing, in the middle of equal steps in rank."""
     n = values.size if count is None else int(count.sum())
-    size = min(n, most)
+    size = min(n, MOST_PITS)
     ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
     if count is None:
         return np.sort(values)[ranks]
