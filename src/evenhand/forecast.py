@@ -252,20 +252,10 @@ class Forecast:
         return Forecast(self._hurdle().positive, self.r)
 
     def __getitem__(self, rows: int | slice | ArrayLike) -> Forecast:
-        """Return the forecast of some people.
+        """Return the forecast of some people, not of none; `rows` index as for an array.
 
-        Parameters
-        ----------
-        rows : int, slice, array-like of int or mask of shape (n,)
-            Index as for an array. An integer returns the forecast of one person, with `n_samples`
-            1, so that a loop over a forecast is a loop over people.
-
-        Raises
-        ------
-        IndexError
-            If a row is out of range, or `rows` has another type.
-        InputError
-            If the selection is empty.
+        An integer returns the forecast of one person, with `n_samples` 1, so that a loop over a
+        forecast is a loop over people.
         """
         every: Any = np.arange(self.n_samples)
         index = rows if isinstance(rows, slice) else every[rows].reshape(-1)

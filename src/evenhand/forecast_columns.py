@@ -58,25 +58,11 @@ LISTS = (*NUMBERS, "samples")
 
 
 def columns_of_part(part: str, listed: str, present: list[str], source: str) -> dict[str, float]:
-    """Return the columns that a part of a forecast names, by increasing number.
+    """Return the columns that a part of a forecast names, by increasing number; NaN is without one.
 
-    Parameters
-    ----------
-    part : str
-        The part, such as `"quantiles"`.
-    listed : str
-        A column; for parts that list columns, several ones, separated by commas, or the common
-        prefix of their names. Their names end in the number; times may also be given as
-        `TIME=COLUMN`.
-    present : list of str
-        Columns of the table.
-    source : str
-        File name for messages.
-
-    Returns
-    -------
-    dict of str to float
-        The level, value or time of each column; NaN without one.
+    `listed` is a column, or for parts that list columns several ones, separated by commas, or the
+    common prefix of their names. Their names end in the number: a level, a value or a time; times
+    may also be given as `TIME=COLUMN`.
 
     Examples
     --------

@@ -279,13 +279,7 @@ def thinned_rows(weight: Floats, largest: float, random: np.random.Generator) ->
 
 
 def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:
-    """Return `Outcomes` unchanged, or check an array of outcomes.
-
-    Examples
-    --------
-    >>> as_outcomes([1.0, 2.5]).value
-    array([1. , 2.5])
-    """
+    """Return `Outcomes` unchanged, or check an array of outcomes."""
     return y if isinstance(y, Outcomes) else Outcomes(y)
 
 

@@ -443,14 +443,7 @@ def probability_scores(
 def calibration_slope(
     probability: ArrayLike, event: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Estimate:
-    """Return the slope of `probability_scores` with its 95% interval, without the other scores.
-
-    Examples
-    --------
-    >>> p = np.repeat([0.2, 0.8], 50)
-    >>> round(calibration_slope(p, np.arange(100) % 10 < np.repeat([2, 8], 50))[0], 3)
-    1.0
-    """
+    """Return the slope of `probability_scores` with its 95% interval, without the other scores."""
     return _slope(_levels(probability, event, sample_weight), float(special.ndtri(0.975)))
 
 
@@ -763,16 +756,10 @@ def reliability(
 
 
 def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = None) -> Ints:
-    """Return the bin of each probability, from 0, in bins of equal numbers of people.
+    """Return the bin of each probability, from 0, in at most `n_bins` of equal numbers of people.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n,)
-        Probabilities. Equal ones are in the same bin, so there may be fewer than `n_bins`.
-    n_bins : int, default 10
-        Largest number of bins.
-    kept : ndarray of bool, shape (n,), optional
-        People whose bins are returned; the bins are those of all.
+    Equal probabilities are in the same bin. `kept` are the people whose bins are returned; the bins
+    are those of all.
 
     Examples
     --------
