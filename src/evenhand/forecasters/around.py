@@ -927,11 +927,6 @@ class FittedForecaster(Forecaster):
     """Forecasts of a fitted model that determines its distributions by itself.
 
     Rows are passed to the model unchanged. Use `as_forecaster`.
-
-    Parameters
-    ----------
-    model : estimator or function
-        The fitted model.
     """
 
     kind = None
@@ -949,34 +944,12 @@ class FittedForecaster(Forecaster):
 def as_forecaster(model: Any) -> Any:
     """Return a forecaster for a fitted model; a forecaster is returned unchanged.
 
-    Parameters
-    ----------
-    model : forecaster, estimator or function
-        A forecaster of this package, or a fitted model that predicts distributions: a classifier
-        with `predict_proba` (of classes 0 and 1, or of ordered numbers), a regressor with the
-        Poisson loss (Poisson distributions), a survival model of lifelines or scikit-survival, a
-        model of skpro or NGBoost, one that predicts several quantiles, one whose `predict` takes
-        `return_std` or a list of these, or a function from rows to a `Forecast`.
-
-    Returns
-    -------
-    Forecaster
-        An object with `forecast(X)` and `predict(X)`.
-
-    Raises
-    ------
-    InputError
-        If the model predicts only numbers: its distribution must be learned from training rows, by
-        `RecalibratedRegressor` or `CountRegressor`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X = np.arange(40.0)[:, None]
-    >>> model = LogisticRegression().fit(X, X[:, 0] > 20)
-    >>> as_forecaster(model).forecast(X[[0, 39]]).event_probability().round(2)
-    array([0., 1.])
+    The model must predict distributions: a classifier with `predict_proba` (of classes 0 and 1, or
+    of ordered numbers), a regressor with the Poisson loss (Poisson distributions), a survival model
+    of lifelines or scikit-survival, a model of skpro or NGBoost, one that predicts several
+    quantiles, one whose `predict` takes `return_std` or a list of these, or a function from rows to
+    a `Forecast`. Raises InputError for one that predicts only numbers: its distribution must be
+    learned from training rows, by `RecalibratedRegressor` or `CountRegressor`.
     """
     if hasattr(model, "forecast"):
         return model

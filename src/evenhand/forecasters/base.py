@@ -74,18 +74,10 @@ def choose_bend(low: float, high: float, outcomes: Floats, rows: Any) -> float:
 
     The noise is what outcomes on the line differ from the mean of their group. Groups are the
     leaves of a tree for the rank of the outcome, which no increasing map changes; it is grown on
-    one half of the rows and used on the other half. The largest bend is the largest distance from
-    the nearer bound, so that the map is a line beyond it and errors of a model there do not grow
-    exponentially.
-
-    Parameters
-    ----------
-    low, high : float
-        Bounds, infinite on a side without bound.
-    outcomes : ndarray of shape (n,)
-        Outcomes inside the bounds.
-    rows : DataFrame or ndarray of shape (n, n_features), or None
-        Features; None compares outcomes to their overall mean.
+    one half of the rows and used on the other half. Without `rows`, the features, all outcomes are
+    one group. The largest bend is the largest distance from the nearer bound, so that the map is a
+    line beyond it and errors of a model there do not grow exponentially. Bounds are infinite on a
+    side without one, and outcomes are inside of them.
     """
     distance = np.minimum(outcomes - low, high - outcomes)
     most = float(distance.max())
@@ -156,13 +148,8 @@ def check_support(
 ) -> None:
     """Refuse bounds that are invalid, and outcomes outside of them or too often at them.
 
-    Rows of weight 0 are not checked.
-
-    Raises
-    ------
-    InputError
-        If an outcome is outside the bounds, more than 2% of the outcomes are at a bound, or a bound
-        is so far away that rounding would change forecasts.
+    More than 2% of the outcomes at a bound are too many. A bound must not be so far away that
+    rounding would change forecasts. Rows of weight 0 are not checked.
     """
     bounds = check_bounds(support)
     if bounds is None:

@@ -364,14 +364,7 @@ class Candidate:
 def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candidate:
     """Grow the candidates of a table and return the one with the lowest held-out loss.
 
-    Parameters
-    ----------
-    ensembles : FoldEnsembles
-        Features and folds of the rows.
-    y : ndarray of shape (n,)
-        Outcomes.
-    weight : ndarray of shape (n,)
-        Weights of the rows, with mean 1.
+    Weights have mean 1.
     """
     scales = possible_scales(y, weight)
     # if no feature can be split, all rows get the same distribution

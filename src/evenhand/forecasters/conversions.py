@@ -302,20 +302,10 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     """Return the dispersion of counts, 0 for Poisson distributions.
 
     It is the maximum likelihood estimate of `a` in negative binomial distributions of variance
-    `mean + a * mean**2`. With "auto" it is 0 unless a likelihood ratio test rejects Poisson
-    distributions at the 5% level; under them the statistic is 0 or chi-squared with 1 degree of
-    freedom, each with probability 1/2 (Self & Liang, JASA 82, 1987, 605-610).
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Counts.
-    mean : ndarray of shape (n,)
-        Predicted means (> 0) of models that have not seen the row.
-    weight : ndarray of shape (n,)
-        Weights of the rows.
-    family : {"auto", "poisson", "negative-binomial"}
-        Family of the distributions.
+    `mean + a * mean**2`, whose means, above 0, are predicted by models that have not seen the row.
+    With "auto" it is 0 unless a likelihood ratio test rejects Poisson distributions at the 5%
+    level; under them the statistic is 0 or chi-squared with 1 degree of freedom, each with
+    probability 1/2 (Self & Liang, JASA 82, 1987, 605-610).
     """
     if family == "poisson":
         return 0.0
@@ -464,16 +454,9 @@ def is_discrete(predicted: Any) -> bool:
 
 
 def discrete_of(predicted: Any, n_samples: int, model: Any) -> Distribution:
-    """Convert a discrete distribution: Poisson and negative binomial exactly, others by a table.
+    """Convert a discrete distribution of skpro or NGBoost.
 
-    Parameters
-    ----------
-    predicted : object
-        Output of a model of skpro or NGBoost, for `n_samples` rows.
-    n_samples : int
-        Number of rows.
-    model : object
-        The model, for messages.
+    Poisson and negative binomial distributions are converted exactly, others by a table.
     """
     family = type(predicted).__name__
     if family in ("Poisson", "NegativeBinomial"):

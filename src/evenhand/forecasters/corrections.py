@@ -102,11 +102,8 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
 
     Groups with a term have p-value 1, and so do groups with fewer than 30 rows. Other groups are
     tested for what the groups with a term leave: sums are taken over the residuals of the group's
-    indicator in its regression on their indicators.
-
-    References
-    ----------
-    Neyman (1937), Skandinavisk Aktuarietidskrift 20, 149-199.
+    indicator in its regression on their indicators (Neyman 1937, Skandinavisk Aktuarietidskrift 20,
+    149-199).
     """
     # orthonormal polynomials on [0, 1], without the constant
     moments = legendre.legvander(2 * pit - 1, N_MOMENTS)[:, 1:]
@@ -185,15 +182,8 @@ def newton(
 ) -> Floats:
     """Return the place of the smallest value of a convex function, by damped Newton steps.
 
-    Parameters
-    ----------
-    loss : callable
-        Value and gradient at a place, and what the curvature there depends on.
-    curvature : callable
-        Matrix of second derivatives.
-    start : ndarray of shape (n_parameters,)
-    least : float
-        Smallest decrement of the value for another step.
+    `loss` gives value and gradient at a place, and what the matrix of second derivatives there,
+    `curvature`, depends on. No step follows for a decrement below `least`.
     """
     at = start
     value, slope, state = loss(at)
@@ -249,10 +239,7 @@ class Rescaling(Step):
 
 
 def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) -> Rescaling | None:
-    """Fit the terms of significant groups by penalized maximum likelihood.
-
-    Parameters are those of `learn_corrections`.
-    """
+    """Fit the terms of significant groups by penalized maximum likelihood."""
     masks = members.matrix.toarray() > 0
     edges = closed(special.ndtr(SCORES))
 
@@ -296,16 +283,8 @@ def _fitted_terms(pit: Cells, weight: Floats, design: Floats) -> Floats:
 def losses_of_cells(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floats, ...]:
     """Return negative log likelihoods, and their derivatives by the errors and the log scale.
 
-    The likelihood of a cell is its probability, that of a point its density.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (2, n)
-        Normal scores of the ends of cells, less the location and divided by the scale.
-    spread : ndarray of shape (n,)
-        Logarithms of the scale.
-    is_cell : ndarray of bool, shape (n,)
-        Whether the ends differ.
+    The likelihood of a cell is its probability, that of a point its density. Errors, shape (2, n),
+    are normal scores of both ends, less the location and divided by the scale.
     """
     error = errors[0]
     if not is_cell.any():
@@ -350,10 +329,7 @@ class Tilt(Step):
 
 
 def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Tilt | None:
-    """Fit the terms of significant groups that pay, with cells that AIC chooses.
-
-    Parameters are those of `learn_corrections`.
-    """
+    """Fit the terms of significant groups that pay, with cells that AIC chooses."""
     masks = members.matrix.toarray() > 0
     knots: dict[int, Floats] = {}
 
@@ -399,14 +375,8 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     """Fit the tilts of all rows and of the groups in `knots` by penalized maximum likelihood.
 
     The likelihood of a cell is `M(high) - M(low)`. It is maximized by the EM algorithm, in which
-    PITs are spread within their cells; points need one step.
-
-    Parameters
-    ----------
-    pit, weight, members
-        As for `learn_corrections`.
-    knots : dict of int to ndarray
-        Inner knots of the cells of each group that is corrected; group 0 is all rows.
+    PITs are spread within their cells; points need one step. `knots` are the inner knots of the
+    cells of each group that is corrected; group 0 is all rows.
     """
     patterns = members.patterns
     edges = _grid(pit.n_samples, np.concatenate(list(knots.values())))
@@ -530,24 +500,14 @@ MOST_STEPS = 3
 def learn_corrections(
     pit: Cells, weight: Floats, members: Members, level: float = LEVEL
 ) -> tuple[Correction, ...]:
-    """Learn the joint corrections of significant deviations; empty if there are none.
+    """Learn the joint corrections of significant deviations of held-out PITs; empty without one.
 
-    All rows and the groups get a term one after the other, the most significant deviation first,
-    as long as its p-value is below `level` divided by the number of groups plus one. Two sequences
-    are compared by AIC: corrections of densities (`Tilt`), and the same after a correction of
-    location and scale (`Rescaling`). Corrections of the corrected PITs follow while any group is
-    significant.
-
-    Parameters
-    ----------
-    pit : Cells of n rows
-        Held-out PITs.
-    weight : ndarray of shape (n,)
-        Positive weights, which are scaled to add up to the effective number of rows.
-    members : Members
-        Membership in overlapping groups.
-    level : float, default 0.05
-        Probability that calibrated PITs get any correction.
+    All rows and the groups get a term one after the other, the most significant deviation first, as
+    long as its p-value is below `level` divided by the number of groups plus one, so that
+    calibrated PITs get any correction with probability `level`. Two sequences are compared by AIC:
+    corrections of densities (`Tilt`), and the same after a correction of location and scale
+    (`Rescaling`). Corrections of the corrected PITs follow while any group is significant. Weights
+    are scaled to add up to the effective number of rows.
     """
     scaled = weight * (n_effective(weight) / weight.sum())
     rescaling = learn_rescaling(pit, scaled, members, level)
@@ -580,12 +540,8 @@ NO_CURVE: Floats = np.empty((2, 0))
 def curved(odds: Floats, curve: Floats) -> Floats:
     """Return log odds under an increasing, piecewise linear curve; a shift beyond its ends.
 
-    Parameters
-    ----------
-    odds : ndarray
-        Log odds.
-    curve : ndarray of shape (2, k)
-        Log odds and the corrected log odds at the knots; empty for no correction.
+    The curve has log odds and the corrected log odds at the knots, shape (2, k); it is empty for no
+    correction.
 
     Examples
     --------
@@ -601,16 +557,8 @@ def learn_curve(odds: Floats, happened: Mask | Floats, weight: Floats) -> Floats
 
     Isotonic regression of the rates of `2 n^(2/5)` bins of equal probability, to each of which
     one row with the predicted rate is added. The curve is linear between the centers of its
-    steps, so that different forecasts remain different.
-
-    Parameters
-    ----------
-    odds : ndarray of shape (n,)
-        Predicted log odds.
-    happened : ndarray of bool or float, shape (n,)
-        Whether the event happened, or the probability that it did.
-    weight : ndarray of shape (n,)
-        Weights that add up to the effective number of rows.
+    steps, so that different forecasts remain different. `happened` may be the probability that the
+    event happened, and weights add up to the effective number of rows.
     """
     order = np.argsort(odds, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
@@ -741,31 +689,10 @@ def learn_events(
 
     Terms of groups have a normal prior. Its standard deviation is the one with the largest marginal
     likelihood, so that groups with few rows, or without differences, get the correction of all.
-
-    Disjoint groups get terms all at once. All rows and overlapping groups get
-    terms one after the other, the most significant first, as long as the p-value of the score test
-    is below `level` divided by the number of groups plus one.
-
-    Parameters
-    ----------
-    events : Events of n rows
-    weight : ndarray of shape (n,)
-        Positive weights.
-    members : Members
-        Membership of the rows.
-    level : float, default 0.05
-        Probability that calibrated probabilities give all rows or overlapping groups any term.
-    has_curve : bool, default True
-        Whether a curve of all rows follows, if it pays.
-
-    Examples
-    --------
-    Half of 200 events of predicted probability 0.2 happen:
-
-    >>> events = Events(np.arange(200) % 2 == 0, np.full(200, 0.2))
-    >>> nobody = Members((), np.zeros(200, dtype=int))
-    >>> learn_events(events, np.ones(200), nobody).apply(np.full(200, 0.2), nobody)[:1].round(2)
-    array([0.5])
+    Disjoint groups get terms all at once. All rows and overlapping groups get terms one after the
+    other, the most significant first, as long as the p-value of the score test is below `level`
+    divided by the number of groups plus one. With `has_curve` a curve of all rows follows, if it
+    pays.
     """
     problem = _Problem(events, weight)
     design = members.matrix

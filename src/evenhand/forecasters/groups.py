@@ -44,12 +44,6 @@ class Members:
     patterns : ndarray of bool, shape (n_patterns, n_groups), optional
         Groups of each pattern. Empty for disjoint groups, of which there may be many: pattern 0 is
         in no group, and pattern i is in the i-th group.
-
-    Examples
-    --------
-    >>> members = Members(["a", "b"], np.array([0, 2, 1]))
-    >>> [mask.tolist() for _, mask in members.groups()]
-    [[False, False, True], [False, True, False]]
     """
 
     names: Sequence[str]
@@ -202,10 +196,7 @@ def _table(
 class NamedGroups:
     """Groups that may overlap, each with a rule, a function or masks that are given with the rows.
 
-    Parameters
-    ----------
-    by : dict of str to GroupRule, callable or None
-        Definition of each group; None for a group that was given as a mask.
+    The definition of a group that was given as a mask is None.
     """
 
     by: dict[str, GroupRule | Callable[[Any], Any] | None]
@@ -242,16 +233,10 @@ class NamedGroups:
         return [column for column in self._columns if column in OWN_VALUES]
 
     def members(self, X: Any, masks: Mapping[str, Any] | None, own: pd.DataFrame | None) -> Members:
-        """Return the membership of rows.
+        """Return the membership of rows; groups without a rule have masks, and others ignore them.
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            Rows.
-        masks : mapping of str to array of bool, or None
-            Masks of the groups without a rule; others are ignored.
-        own : DataFrame, optional
-            Columns `own_values` of the rows: a person's groups depend on that person only.
+        `own` has the columns `own_values` of the rows: a person's groups depend on that person
+        only.
         """
         table = X
         if own is not None and len(own.columns):

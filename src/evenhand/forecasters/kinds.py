@@ -110,19 +110,7 @@ class SpreadTrees(StoredWithEncoder):
     high: float = np.inf
 
     def fit(self, X: Any, loc: Floats, size: Floats, weight: Floats | None) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray of shape (n, n_features)
-            Rows.
-        loc : ndarray of shape (n,)
-            Predicted means.
-        size : ndarray of shape (n,)
-            Positive sizes of the residuals.
-        weight : ndarray of shape (n,), or None
-            Weights of the rows.
-        """
+        """Grow the trees for predicted means `loc` and positive sizes of residuals."""
         self._set_encoder(learned_encoder(X))
         self.trees_ = _grown(self.n_trees, features(self._encoder, X, loc), size, weight)
         return self
@@ -163,15 +151,9 @@ def cross_fitted_sizes(
 ) -> tuple[int, float, Floats]:
     """Choose the number of trees, and the factor on their output, by the held-out likelihood.
 
-    Returns
-    -------
-    n_trees : int
-        Number with the smallest gamma deviance on rows outside of the training rows; 0 if no number
-        is better than a constant.
-    slope : float
-        Factor with the smallest deviance.
-    log_size : ndarray of shape (n,)
-        Predictions for each row, from trees that were grown without its fold.
+    Both have the smallest gamma deviance on rows outside of the training rows, with 0 trees if no
+    number is better than a constant. The last output is the prediction of the log size of each row,
+    shape (n,), from trees that were grown without its fold.
     """
     rows = features(learned_encoder(X), X, loc)
     path = np.empty((size.size, MOST_TREES + 1))
@@ -261,27 +243,12 @@ def learn_spread(
 ) -> tuple[SpreadTrees | None, Floats]:
     """Choose a model of the spread of held-out residuals, and fit it to all rows.
 
-    `SpreadTrees` replace a constant spread if their CRPS on held-out rows is clearly better.
+    `SpreadTrees` replace a constant spread, None, if their CRPS on held-out rows is clearly better.
+    Returned is also the held-out spread of each row, shape (n,), 1 for constant spread.
 
     A row's held-out spread comes from a model that has not seen the row's residual. Residuals of
     other folds come from mean models that have seen the row's outcome, as nested fits would cost
     the square of the number of folds.
-
-    Parameters
-    ----------
-    rows : Training
-        Training rows.
-    loc, residuals : ndarray of shape (n,)
-        Predictions of models that were fitted without the row, and outcomes minus predictions.
-    folds : list of ndarray
-        Row numbers of each fold.
-
-    Returns
-    -------
-    spread : SpreadTrees or None
-        The fitted model; None for constant spread.
-    scale : ndarray of shape (n,)
-        Held-out spread of each row; 1 for constant spread.
     """
     constant = np.ones(residuals.size)
     if constant.size < LEAST_ROWS or not residuals.any():
@@ -331,13 +298,10 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> Learned:
     A fitted model may predict outcomes in their own units while `y` is on the line of a support.
     Then its predictions are mapped to the line, where they are the locations of the distributions.
 
-    Returns
-    -------
-    dict
-        The parameters of `of_residuals`, and the PITs `unseen_pit` of the rows, if the model is not
-        one that was fitted before. A row's residual has weight 1 / n in the distribution, and its
-        spread is predicted by a model that has not seen the residual: apart from that weight, its
-        PIT is held out.
+    Returned are the parameters of `of_residuals`, and the PITs `unseen_pit` of the rows, if the
+    model is not one that was fitted before. A row's residual has weight 1 / n in the distribution,
+    and its spread is predicted by a model that has not seen the residual: apart from that weight,
+    its PIT is held out.
     """
     n = rows.y.size
     if conversions.is_fitted(estimator):

@@ -63,11 +63,8 @@ def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
     """Return offset, unit and skewness g of a variable.
 
     If the variable is `offset + unit * (exp(g score) - 1) / g` with a standard normal score, its
-    quantiles at 10%, 50% and 90% determine all three. For g = 0 it is normal, for g = 1 lognormal.
-
-    References
-    ----------
-    Hoaglin, Summarizing shape numerically: the g-and-h distributions, 1985.
+    quantiles at 10%, 50% and 90% determine all three (Hoaglin, Summarizing shape numerically: the
+    g-and-h distributions, 1985). For g = 0 it is normal, for g = 1 lognormal.
     """
     mean = float(np.average(values, weights=weight))
     std = float(np.sqrt(np.average((values - mean) ** 2, weights=weight))) or 1.0
@@ -357,19 +354,12 @@ def spread_factor(
 ) -> float:
     """Return the factor for the components' standard deviations of an ensemble.
 
-    A member's factor t maximizes the likelihood of the rows that it held out. The ensemble needs
-    another one: averaging m members takes away (m - 1) / m of their variance v from the error of
-    the mean, and the mixture already adds as much to its own variance. With variances in units of
-    a member's own variance, t^2 = error + v becomes (t^2 - c) / (1 + c), c = v (m - 1) / m.
-
-    Parameters
-    ----------
-    weights, loc, std : ndarray of shape (n_members, n, n_components)
-        Mixtures that the members predict.
-    y, row_weight : ndarray of shape (n,)
-        Outcomes and weights.
-    held : ndarray of bool of shape (n_members, n)
-        Whether a member held out a row.
+    A member's factor t maximizes the likelihood of the rows that it held out, `held` of shape
+    (n_members, n). The ensemble needs another one: averaging m members takes away (m - 1) / m of
+    their variance v from the error of the mean, and the mixture already adds as much to its own
+    variance. With variances in units of a member's own variance, t^2 = error + v becomes (t^2 - c)
+    / (1 + c), c = v (m - 1) / m. The mixtures of the members have the shape (n_members, n,
+    n_components).
     """
     if held.all():  # rows that no member learned from: the ensemble is a single member
         weights, loc, std = (

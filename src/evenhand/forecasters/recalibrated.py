@@ -232,21 +232,11 @@ class PitMaps:
 
     @classmethod
     def learn(cls, pit: Cells, weight: Floats, members: Members, level: float = LEVEL) -> PitMaps:
-        """Estimate the map of all rows, and those of groups.
+        """Estimate the map of all rows, and those of groups, from held-out PITs.
 
         Disjoint groups get maps, which are shrunk towards that of all rows if they have fewer than
-        50 rows; overlapping groups get joint corrections.
-
-        Parameters
-        ----------
-        pit : Cells of n rows
-            Held-out PITs.
-        weight : ndarray of shape (n,)
-            Positive weights.
-        members : Members
-            Membership of the rows.
-        level : float, default 0.05
-            Probability that calibrated PITs give overlapping groups any correction.
+        50 rows; overlapping groups get joint corrections, any of which calibrated PITs get with
+        probability `level`.
         """
         maps = [learn_map(pit, weight)]
         if not members.are_disjoint:
@@ -453,27 +443,9 @@ def check_maps(
 ) -> pd.DataFrame:
     """Compare errors and log scores with and without maps, on rows that the maps have not seen.
 
-    Groups that get a correction are selected again without each fold.
-
-    Parameters
-    ----------
-    held_out : HeldOut of n rows
-        Held-out forecasts of the model with their outcomes.
-    weight : ndarray of shape (n,)
-        Positive weights of the rows.
-    members : Members
-        Membership of the rows.
-    kinds : sequence of str
-        The map of each group of the fitted model, "own" or "pooled".
-    random : Generator
-        Assigns the rows to folds.
-    outcomes : Outcomes of n people
-        The outcomes.
-
-    Returns
-    -------
-    DataFrame
-        One row for everyone and one per group, see `RecalibratedRegressor`.
+    Groups that get a correction are selected again without each fold. `kinds` are the maps of the
+    groups of the fitted model, "own" or "pooled". The table has one row for everyone and one per
+    group, see `RecalibratedRegressor`.
     """
     n = weight.size
     gain = np.empty(n)

@@ -107,18 +107,10 @@ def plotting_positions(sample: Floats, weight: Floats) -> Pair:
 def tail_knots(share: Floats, n: float, outermost: float) -> tuple[Ints, Ints]:
     """Return the indices of plotting positions that serve as additional knots of both tails.
 
-    These are the positions of ranks 1, 2, 4, ... from either end, up to the outermost knot at equal
-    steps of probability. Without them the extreme quantiles are extrapolated from an interval that
-    reaches far into the distribution, and are too close to the center where tails are heavy.
-
-    Parameters
-    ----------
-    share : ndarray of shape (n,)
-        Increasing plotting positions.
-    n : float
-        Effective number of rows.
-    outermost : float
-        Smallest of the equally spaced probabilities; the largest is `1 - outermost`.
+    These are the positions of ranks 1, 2, 4, ... of `n` effective rows from either end, up to the
+    outermost knot at equal steps of probability, `outermost` or 1 less it. Without them the extreme
+    quantiles are extrapolated from an interval that reaches far into the distribution, and are too
+    close to the center where tails are heavy.
     """
     lower = _lower_knots(share, n, outermost)
     upper = share.size - 1 - _lower_knots(1 - share[::-1], n, outermost)
@@ -139,13 +131,6 @@ def mean_excess(ordered: Floats, weight: Floats) -> float:
     """Return the mean distance of the lowest values of a sample from the next value above them.
 
     For an exponential tail this is the maximum likelihood estimate of its mean length.
-
-    Parameters
-    ----------
-    ordered : ndarray of shape (n,)
-        Increasing values.
-    weight : ndarray of shape (n,)
-        Weights of the values.
     """
     # at most a quarter of a small sample is its tail
     n = n_effective(weight)
@@ -217,23 +202,10 @@ def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
 def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cells, Floats]:
     """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
 
-    Parameters
-    ----------
-    pit : Cells of n rows
-    edges : ndarray of shape (k,) or (n_maps, k)
-        Knots of the maps, increasing from 0 to 1.
-    values : ndarray of shape (n_maps, k)
-        Maps at the knots.
-    which : ndarray of int, shape (n,)
-        Number of the map of each row.
-
-    Returns
-    -------
-    cells : Cells of n rows
-        Mapped cells, with each row at its position.
-    log_slope : ndarray of shape (n,)
-        Logarithm of the map's slope at each point, at a knot above it, and of its mean slope over
-        each cell: the gain in log score.
+    The knots `edges`, the same for all maps or those of each, increase from 0 to 1; `values` of
+    shape (n_maps, k) are the maps there, and `which` has the number of each row's map. Mapped cells
+    have each row at its position. The gain in log score of each row comes with them: the logarithm
+    of the map's slope at a point, at a knot above it, and of its mean slope over a cell.
     """
     start, stop, is_wide = ends_of(pit)
     edges = np.broadcast_to(edges, values.shape)
@@ -274,14 +246,9 @@ def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]
     """Return the distribution of weighted PITs, averaged over the positions: a mean of ramps.
 
     With rows that are lost, it is the Kaplan-Meier estimate, which assumes that being lost is
-    independent of the outcome's PIT. Beyond the last row it continues linearly to 1.
-
-    Returns
-    -------
-    at : ndarray of shape (k,)
-        Ends of cells, from 0 to 1.
-    left, right : ndarray of shape (k,)
-        Probability below and up to each end; the distribution is linear between ends.
+    independent of the outcome's PIT. Beyond the last row it continues linearly to 1. Returned are
+    the ends of cells, from 0 to 1, and the probability below and up to each; between them it is
+    linear.
     """
     share = weight / weight.sum()
     low, high, wide = ends_of(pit)
@@ -303,17 +270,9 @@ def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]
 def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> Pair:
     """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
 
-    Parameters
-    ----------
-    left, right : ndarray of shape (k,)
-        Share of all rows that are known to be below, and up to, each point; linear between points.
-    lost : ndarray of shape (k,)
-        Share of all rows that are lost at or before each point.
-
-    Returns
-    -------
-    left, right : ndarray of shape (k,)
-        Probability below and up to each point.
+    Of all rows, shares are known to be below (`left`) and up to (`right`) each point, linearly
+    between points, and `lost` are lost at or before it. Returned are the probabilities below and up
+    to it.
     """
     lost_before = np.concatenate(([0.0], lost[:-1]))
     before, after = 1 - left - lost_before, 1 - right - lost_before
@@ -341,22 +300,9 @@ def expected_counts(
 ) -> Floats:
     """Return the expected weight of PITs in each cell of a grid, given their own cells.
 
-    This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
-    of the map so far.
-
-    Parameters
-    ----------
-    pit : Cells of n rows
-    weight, which : ndarray of shape (n,)
-        Weights, and numbers of the maps.
-    edges : ndarray of shape (k + 1,)
-        Edges of the grid, from 0 to 1.
-    values : ndarray of shape (n_maps, k + 1)
-        Maps at the edges.
-
-    Returns
-    -------
-    ndarray of shape (n_maps, k)
+    This is the first half of a step of the EM algorithm: within its cell, a PIT has the density of
+    the map so far, with the number `which` and `values`, shape (n_maps, k + 1), at the edges of the
+    grid, from 0 to 1. The weights have the shape (n_maps, k).
     """
     k = edges.size - 1
     start, stop, is_wide = ends_of(pit)

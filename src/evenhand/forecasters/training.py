@@ -128,12 +128,7 @@ def device_errors(where: torch.device, remedy: str) -> Iterator[None]:
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
     """Return outputs, shape (networks, rows, outputs) or (networks, rows, draws, outputs).
 
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_inputs)
-        Encoded rows.
-    r : ndarray of shape (1, m) or (n, m), or None
-        Draws.
+    Rows are encoded, and draws have the shape (1, m) or (n, m).
     """
     where = pick_device(device)
     n, m = len(x), 1 if r is None else r.shape[1]
@@ -280,25 +275,10 @@ class Candidate:
 class Training:
     """A training that can be interrupted and continued, with the best state of each network.
 
-    Networks share no parameters, and each stops on its own: `numbers` are those that still run,
-    and the first axis of `parameters`, `moments`, `order` and `of` has these networks only.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        Shape of the networks, rows and settings.
-    n_networks : int
-        Number of networks.
-    loss : RowLoss
-        Loss of each row.
-    where : torch.device
-        Device.
-    seed : int
-        Seed of the initial parameters, and of batches, draws and dropout.
-
-    References
-    ----------
-    Loshchilov & Hutter, Decoupled weight decay regularization, ICLR 2019.
+    Networks share no parameters, and each stops on its own: `numbers` are those that still run, and
+    the first axis of `parameters`, `moments`, `order` and `of` has these networks only. Steps are
+    those of Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019). The seed is that of
+    the initial parameters, and of batches, draws and dropout.
     """
 
     def __init__(
@@ -512,11 +492,8 @@ def train_best(
     """Train stacks by successive halving; return the number of the best one, and its training.
 
     Candidates are compared by the mean of their networks' best validation losses. Each network has
-    rows of its own for validation, so this mean has less noise than the loss of one network.
-
-    References
-    ----------
-    Jamieson & Talwalkar, Non-stochastic best arm identification, AISTATS 2016.
+    rows of its own for validation, so this mean has less noise than the loss of one network
+    (Jamieson & Talwalkar, Non-stochastic best arm identification, AISTATS 2016).
     """
     where = pick_device(device)
     seed = int(generator(random_state).integers(2**62))

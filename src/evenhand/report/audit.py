@@ -48,17 +48,8 @@ from evenhand.results import GROUPS_LISTED, AuditRows, Finding, Verdict
 def audit_html(rows: AuditRows) -> str:
     """Return an audit as one HTML page that opens offline; it contains nobody's id.
 
-    Parameters
-    ----------
-    rows : AuditRows
-        The rows of an audit. Unknown numbers are omitted or shown as "-".
-
-    Returns
-    -------
-    str
-        Page with tables and SVG charts. Its script sorts and searches tables, and its content
-        security policy blocks everything else. The page is readable without the script. Text from
-        data is escaped.
+    Its script sorts and searches tables, and its content security policy blocks everything else.
+    The page is readable without the script. Text from data is escaped.
     """
     return document_html(audit_document(rows))
 

@@ -396,21 +396,8 @@ def note(
 ) -> Note:
     """Return a note, whose sentence is the template of its kind.
 
-    Parameters
-    ----------
-    kind : NoteKind
-        Kind of the note.
-    subject : sequence of str
-        Groups, columns or parts of the audit that are affected.
-    numbers : sequence of float
-        Numbers in the sentence: rows, people or the size of a group.
-    reason : str
-        Error message that explains the note; by default, that rows have weights.
-
-    Examples
-    --------
-    >>> print(note(NoteKind.EMPTY_GROUP, ["north"]))
-    group 'north' has no rows left
+    `subject` are the groups, columns or parts of the audit that are affected, and `reason` is an
+    error message; by default, that rows have weights.
     """
     text = kind.value.format(
         subject=subject,

@@ -170,12 +170,8 @@ def of_threshold(ratio: float) -> str:
 def rarity(false_alarm: float, ratio: float) -> str:
     """Write how rare so much evidence is if nothing is broken, by Ville's inequality.
 
-    Parameters
-    ----------
-    false_alarm : float
-        Probability of a false alarm of all tests together.
-    ratio : float
-        Log of evidence over threshold.
+    `false_alarm` is the probability of a false alarm of all tests together, and `ratio` the log of
+    evidence over threshold.
 
     Examples
     --------
@@ -196,13 +192,7 @@ def what_of(one: Values) -> str:
 
 
 class Watched:
-    """Values of a watch, in the types that text and page need.
-
-    Parameters
-    ----------
-    values : dict
-        `Watch.to_dict()`.
-    """
+    """Values of a watch, `Watch.to_dict()`, in the types that text and page need."""
 
     def __init__(self, values: Values) -> None:
         self.values = values = plain(values)
@@ -502,13 +492,7 @@ def watch_text(values: Values) -> str:
 
 
 def watch_document(values: Values) -> Document:
-    """Return the page of a watch.
-
-    Parameters
-    ----------
-    values : dict
-        `Watch.to_dict()`; see `evenhand.monitoring.watch_schema`.
-    """
+    """Return the page of a watch, given as `Watch.to_dict()`."""
     watched = Watched(values)
     # the evidence by period is in the JSON of the watch, and would be most of the page
     data = embedded({key: one for key, one in watched.values.items() if key != "tests"})

@@ -254,19 +254,6 @@ class Parts:
         Function that converts columns to their kinds, for csv and parquet alike; see `typed`.
     advance : callable or None
         Takes the number of rows of each block once it has been processed, to show progress.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = pd.DataFrame({"id": ["a", "b", "c"], "income": [1, 2, 3]})
-    ...     write_table(table, Path(folder, "part-1.parquet"))
-    ...     parts = open_parts(folder)
-    ...     blocks = parts.blocks(0, ["income"], size=2)
-    ...     [(start, block["income"].tolist()) for start, block in blocks]
-    [(0, [1, 2]), (2, [3])]
-    >>> parts.names, parts.columns
-    (('part-1.parquet',), ('id', 'income'))
     """
 
     paths: tuple[Path, ...]
