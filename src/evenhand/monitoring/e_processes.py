@@ -111,16 +111,6 @@ class EProcesses(Stored):
     ----------
     period : int
         Number of the current period, from 1; 0 before the first.
-
-    Examples
-    --------
-    Coins that are promised to fall heads in at most half of all cases, and always do:
-
-    >>> coins = EProcesses(low=[0.0], bound=[0.5])
-    >>> coins.begin_period()
-    >>> path = coins.update(np.ones((10, 1)))
-    >>> path.shape, bool(np.exp(path[-1, 0]) > 20)
-    ((10, 1), True)
     """
 
     period: int
@@ -168,19 +158,10 @@ class EProcesses(Stored):
         self.starts = np.where(is_new, self.period, self.starts)
 
     def update(self, x: ArrayLike) -> Floats:
-        """Add rows of the current period and return the evidence after each.
+        """Add rows of the current period, (n, J), and return the log evidence after each, (n, J).
 
-        Parameters
-        ----------
-        x : array-like of shape (n, J)
-            Values of n rows in their order, at least `low`; NaN where a row does not count in a
-            process. The hypothesis is then about the counted rows: given the past, and that it is
-            counted, a row's mean is at most the bound.
-
-        Returns
-        -------
-        ndarray of shape (n, J)
-            Logarithms of the evidence.
+        NaN is where a row does not count in a process. The hypothesis is then about the counted
+        rows: given the past, and that it is counted, a row's mean is at most the bound.
         """
         excess = np.asarray(x, dtype=np.float64) - self.bound
         excess[np.isnan(excess)] = 0.0
@@ -328,17 +309,6 @@ class Tests(Stored):
         Rows of each set so far, largest log evidence, and whether the threshold was reached.
     history : list of lists of float
         For each set the log evidence at the end of each period before the current one.
-
-    Examples
-    --------
-    >>> low, bound = np.full(2, -1.0), np.full(2, 0.02)
-    >>> statement = Statement(("higher", "lower"), low, bound, lambda rows: rows.excess)
-    >>> tests = Tests(statement, "group", 0.05)
-    >>> tests.add(["sex = 1"], [np.log(20)])
-    >>> tests.begin_period()
-    >>> found = tests.update(np.tile([0.6, -0.6], (30, 1)), np.full((30, 1), True), str)
-    >>> [(row, alarm.direction, alarm.n_rows, alarm.since) for row, alarm in found]
-    [(16, 'higher', 17, '1')]
     """
 
     __test__: ClassVar[bool] = False  # not a class of tests for pytest
@@ -390,14 +360,8 @@ class Tests(Stored):
     ) -> list[tuple[int, Alarm]]:
         """Add rows of the current period and return alarms with the rows that raise them.
 
-        Parameters
-        ----------
-        x : ndarray of shape (n, J)
-            Values of the statement; NaN where it is not about a row.
-        members : ndarray of bool, shape (n, G)
-            Rows of each set.
-        date_of : callable
-            Returns the start of a period by its number, from 1.
+        Values of the statement, (n, J), are NaN where it is not about a row; `members` (n, G) are
+        the rows of each set, and `date_of` returns the start of a period by its number, from 1.
         """
         # the evidence of a set depends on its own rows alone: they come first in its column
         counts = members.sum(axis=0)

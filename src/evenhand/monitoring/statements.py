@@ -36,22 +36,7 @@ def cell_witnesses(low: Floats, high: Floats) -> Floats:
 
     For a function f with slopes between -1 and 1, `E f(W) - integral of f` is at most the W1
     distance of W to the uniform distribution. So the mean of a witness exceeds a tolerance only if
-    the error does.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,)
-        Ends of the cells; equal for continuous outcomes.
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-
-    Examples
-    --------
-    >>> cell_witnesses(np.array([0.9, 0.2]), np.array([0.9, 1.0])).round(3)
-    array([[ 0.4  , -0.4  ,  0.15 , -0.15 ],
-           [ 0.1  , -0.1  , -0.038,  0.038]])
+    the error does. The shape is (n, 4).
     """
     shift = (low + high) / 2 - 0.5
     spread = middle_distances(low, high) - 0.25
@@ -59,31 +44,12 @@ def cell_witnesses(low: Floats, high: Floats) -> Floats:
 
 
 def averaged_witnesses(link: Link, low: Floats, high: Floats) -> Floats:
-    """Return the means over draws of the witnesses of served PITs under a link.
+    """Return the means over draws of the witnesses of served PITs under a link, shape (n, 4).
 
-    In a group they have the same mean as those at the draws that were served, since draws are
-    independent of everything else, and a smaller variance. They do not depend on the draws, so
-    that draws which are not fair, or return with the same person, do not matter here.
-
-    Parameters
-    ----------
-    link : Link
-        The link.
-    low, high : ndarray of shape (n,)
-        Ends of the PIT cells of the deterministic forecaster.
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-
-    Examples
-    --------
-    With much randomization an outcome is little evidence about a group:
-
-    >>> from evenhand.links import Entropic
-    >>> u = np.array([0.1, 0.9])
-    >>> averaged_witnesses(Entropic(0.05), u, u)[:, 0].round(2).tolist()
-    [-0.08, 0.08]
+    `low` and `high` are the ends of the PIT cells of the deterministic forecaster. In a group the
+    means are the same as those at the draws that were served, since draws are independent of
+    everything else, and have a smaller variance. They do not depend on the draws, so that draws
+    which are not fair, or return with the same person, do not matter here.
     """
     r = nodes(N_DRAWS)
     first = link.ppf(low[:, None], r)
@@ -168,18 +134,9 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
     the mean served PIT at the base PIT u: served PITs have that mean, and W1 is at least the
     distance of means. The mean of the absolute gap is at least the group error.
 
-    Returns
-    -------
-    values : ndarray of shape (n,)
-        Values of the first side; those of the other one are their negatives. NaN where the outcome
-        is missing.
-    covered : ndarray of bool, shape (n,)
-        Rows that the promise covers, or may cover if their outcome is missing.
-
-    Raises
-    ------
-    InputError
-        If the rows lack what the statistic is computed from.
+    Values are those of the first side, of which the other one has the negatives, and NaN where the
+    outcome is missing. The mask contains the rows that the promise covers, or may cover if their
+    outcome is missing.
     """
     if promise.statistic == "mean_pit":
         assert promise.link is not None
@@ -245,11 +202,11 @@ LAST_CELL = 0.02
 class QuantileCells(NamedTuple):
     """Cells of quantiles q from the least value to the target, and the values that test them.
 
-    The largest mean of a group of a share `mass` of people is `CVaR(x) = min over q of
-    q + E(x - q)_+ / mass` (Rockafellar & Uryasev 2000). It is at most `target` if and only if there
-    is a q with `E z_q <= 1`, `z_q = (x - q)_+ / (mass (target - q))`. In q, `z_q` falls where `x <
-    target` and rises where `x > target`. Its minimum over a cell therefore lies at one of the two
-    ends, and has a mean of at most 1 if any q of the cell serves.
+    The largest mean of a group of a share `mass` of people is `CVaR(x) = min over q of q + E(x -
+    q)_+ / mass` (Rockafellar & Uryasev 2000). It is at most `target` if and only if there is a q
+    with `E z_q <= 1`, `z_q = (x - q)_+ / (mass (target - q))`. In q, `z_q` falls where `x < target`
+    and rises where `x > target`. Its minimum over a cell therefore lies at one of the two ends, and
+    has a mean of at most 1 if any q of the cell serves.
 
     Parameters
     ----------
@@ -259,15 +216,6 @@ class QuantileCells(NamedTuple):
         Share of people.
     left, right : ndarray of shape (n_cells,)
         Ends of the cells.
-
-    Examples
-    --------
-    The minimum of `z_q` over all cells is 0 for values below, and large for values above:
-
-    >>> cells = QuantileCells.of(target=0.3, mass=0.2, low=-0.5)
-    >>> ratios = cells.ratios(np.array([-0.5, 0.3, 0.5]))
-    >>> ratios.shape, ratios.min(axis=-1).round(2)
-    ((3, 32), array([0.  , 0.  , 6.25]))
     """
 
     target: float
@@ -318,18 +266,6 @@ def kept_promise(promise: Promise) -> list[Statement]:
     - periods of which each keeps the promise for its own people, but with different q. A group may
       then consist of more people of some periods than of others, and the largest mean over such
       groups exceeds those within the periods: the certificate promised it for them, too.
-
-    Raises
-    ------
-    InputError
-        If the target does not exceed the least value, or `mass` is not a share.
-
-    Examples
-    --------
-    >>> from evenhand.links import Entropic
-    >>> promise = Promise("mean_pit", mass=0.2, target=0.25, confidence=0.95, link=Entropic(0.12))
-    >>> [statement.directions[0] for statement in kept_promise(promise)]
-    ['higher', 'lower']
     """
     sides, least = SIDES[promise.statistic], RANGES[promise.statistic][0]
     targets = targets_of(promise)
@@ -366,12 +302,6 @@ def kept_envelope(envelope: Envelope) -> list[Statement]:
     A certificate bounds `P(U <= t)` and `P(U >= 1 - t)` at several t. People outside these bounds
     are no broken promise, because the bound of group errors may still hold, but the forecaster is
     not what was certified. Missing outcomes count as outside of the tails.
-
-    Examples
-    --------
-    >>> found = kept_envelope(Envelope(low=((0.05, 0.06),), high=((0.05, 0.06),)))
-    >>> [statement.directions for statement in found]
-    [('higher',), ('lower',)]
     """
     sides = _within("higher", envelope.high), _within("lower", envelope.low)
     return [side for side in sides if side.directions]
@@ -405,13 +335,7 @@ GENERATION = 1 << 16
 
 
 class GroupSums(Stored):
-    """Sums of the rows of G groups, in parts of a row that are whole numbers.
-
-    Parameters
-    ----------
-    n_groups : int
-        Number of groups.
-    """
+    """Sums of the rows of G groups, in parts of a row that are whole numbers."""
 
     width: ClassVar[int]
     counts: Ints
@@ -433,13 +357,6 @@ class PITSums(GroupSums):
     """PITs of groups in bins, for the estimates of their errors.
 
     Each PIT cell is spread over its bins; a row counts as 2^20 parts, which makes sums exact.
-
-    Examples
-    --------
-    >>> sums = PITSums(1)
-    >>> sums.add(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([[True], [False]]))
-    >>> sums.error(0), sums.direction(0)
-    (0.0, None)
     """
 
     width = BINS
@@ -472,15 +389,7 @@ class PITSums(GroupSums):
 
 
 class BiasSums(GroupSums):
-    """Sums of outcome minus probability of groups, for 0/1 outcomes.
-
-    Examples
-    --------
-    >>> sums = BiasSums(1)
-    >>> sums.add(np.array([0.75, -0.25]), np.array([[True], [True]]))
-    >>> sums.error(0), sums.direction(0)
-    (0.25, 'higher')
-    """
+    """Sums of outcome minus probability of groups, for 0/1 outcomes."""
 
     width = 2
 
@@ -617,27 +526,18 @@ class ValueCounts(Stored):
         self.counts[-1] = self.counts[-1] + np.append(found, values.size - known.size)
 
     def estimates(self, since: int = 1) -> dict[str, Any]:
-        """Return the estimated mean of the worst share, with limits for missing outcomes.
+        """Return the mean of the worst share from a period on, with limits for missing outcomes.
 
         An estimate is no test: it is that of the worst group, which is selected after seeing the
         outcomes, and after an alarm also that of a selected stretch of time.
 
-        Parameters
-        ----------
-        since : int, default 1
-            Number of the period from which on rows are used; the first ones may be left out, as
-            only recent periods are kept one by one.
-
-        Returns
-        -------
-        dict
-            "estimate": largest mean, over both sides, of a group of the promised size, of the rows
-            with an outcome; exact to 0.0005, or 0.001 for biases; None without such rows. If the
-            sides have bounds of their own, all estimates are of the side that is nearest to, or
-            furthest above, its bound. "best_case" and "worst_case": the same with all missing
-            outcomes at the least and at the largest values; None without rows. "direction": side
-            of the estimate. "n" and "n_missing": numbers of covered rows with and without an
-            outcome. "since": number of the period, from 1, from which on rows were used.
+        "estimate" is the largest mean, over both sides, of a group of the promised size, of the
+        rows with an outcome, exact to 0.0005, or 0.001 for biases. If the sides have bounds of
+        their own, all estimates are of the side that is nearest to, or furthest above, its bound.
+        "best_case" and "worst_case" are the same with all missing outcomes at the least and at the
+        largest values. "n" and "n_missing" count covered rows with and without an outcome. "since"
+        is the first period of the rows, which may be later than asked for, as only recent periods
+        are kept one by one.
         """
         blocks = [i for i, start in enumerate(self.starts) if start >= since]
         total = sum((self.counts[i] for i in blocks), np.zeros(N_BINS + 1, dtype=np.intp))

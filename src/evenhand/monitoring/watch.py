@@ -79,16 +79,6 @@ class NamedGroups(Stored):
         Number of groups of the first rows.
     n_later : dict
         Number of groups of each column that appeared later.
-
-    Examples
-    --------
-    >>> groups = NamedGroups()
-    >>> groups.learn(pd.DataFrame({"sex": ["f", "m", "f"]}), ["sex"])
-    >>> days = ["2026-03-01", "2026-03-02"]
-    >>> groups.members(Rows.of(days, [0.1, 0.2], groups={"sex": ["m", None]})).tolist()
-    [[False, True, False], [False, False, True]]
-    >>> groups.names
-    ['sex = f', 'sex = m', 'sex missing']
     """
 
     partitions: list[Partition]
@@ -301,15 +291,7 @@ OF_GROUPS = ("group", "draws of groups")
 
 @dataclass
 class Ledger(Stored):
-    """Everything that a watch has seen.
-
-    Parameters
-    ----------
-    settings : Settings
-        Settings of the watch.
-    promise : Promise or None
-        What is promised for every group of a size.
-    """
+    """Everything that a watch has seen, with its settings and what is promised for every group."""
 
     settings: Settings
     promise: Promise | None
