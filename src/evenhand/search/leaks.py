@@ -16,7 +16,7 @@ from evenhand.tables import Groups, as_numbers, as_table, feature_groups
 
 
 def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tuple[Leak, ...]:
-    """Find the groups and features that the outcome may define.
+    """Find the groups, then the features, that the outcome may define.
 
     Calibration within a group is defined for groups that are known before the outcome. In a group
     such as "outcomes above their median" even the true distribution is miscalibrated. There are two
@@ -30,33 +30,14 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tupl
       the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
 
     A column is found if one of its groups is found; one that defines no groups, such as free text,
-    if the rows where it is missing are. A group of given size that is drawn
-    independently of the outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows
-    and 1e-9 at 100 rows. Two halves whose outcomes are normal with equal variance meet the 1% limit
-    only if their means differ by 4.65 standard deviations, and are not found if the forecasts'
-    medians separate them as well as the outcomes do. False alarms remain if the forecasts ignore
-    such a strong feature (for 1,000 people and a group of 2% whose mean differs from that of the
-    others by 4 standard deviations, in a quarter of tables), or if a feature ranks outcomes better
-    than the forecasts do.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Outcomes.
-    median : ndarray of shape (n,)
-        Medians of the forecasts.
-    groups : Groups
-        Named groups of the n rows.
-    features : DataFrame or array of shape (n, p), or None
-        Features of the group search.
-
-    Returns
-    -------
-    tuple of Leak
-        Groups, then features: `kind` ("group" or "feature"), `name`, the `column` that defines the
-        group (None for a mask), `apart`, the share of rows on which it differs from a range of
-        outcomes (None if it was found by rank correlation), and for features the
-        `rank_correlation` with the outcomes and `forecast_rank_correlation`.
+    if the rows where it is missing are. A group of given size that is drawn independently of the
+    outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows and 1e-9 at 100 rows.
+    Two halves whose outcomes are normal with equal variance meet the 1% limit only if their means
+    differ by 4.65 standard deviations, and are not found if the forecasts' medians separate them as
+    well as the outcomes do. False alarms remain if the forecasts ignore such a strong feature (for
+    1,000 people and a group of 2% whose mean differs from that of the others by 4 standard
+    deviations, in a quarter of tables), or if a feature ranks outcomes better than the forecasts
+    do.
     """
     ranges = (Ranges.of(y), Ranges.of(median))
     ranks = _Ranks(pd.DataFrame({"y": y, "median": median}))

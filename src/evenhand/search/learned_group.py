@@ -132,13 +132,6 @@ def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     is the mean of `v` over draws, which splits the moments of `v` in the same way. All of this
     gives estimates without bias. Of a rare event that nobody in a group had, the squares of values
     show nothing, but the cells show that it could happen.
-
-    Parameters
-    ----------
-    pits : Cells of n rows
-        PITs with their cells.
-    pattern : ndarray of shape (PATTERN_CELLS,)
-        Signs over probability levels.
     """
     steps = pattern / PATTERN_CELLS
     tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
@@ -280,7 +273,7 @@ class LearnedScore:
 
     Parameters
     ----------
-    pattern : ndarray of shape (CELLS,)
+    pattern : ndarray of shape (PATTERN_CELLS,)
         Signs over probability levels.
     fit : Fit
         Model that predicts the waves.
@@ -601,63 +594,33 @@ def studentized_p_value(
 ) -> float:
     """Return the p-value of a one-sided test that all values have conditional expectation 0.
 
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        Pattern values of the selected rows of all folds, divided by the standard deviation of the
-        values of their fold. The deviations are estimated from earlier rows: folds with different
-        patterns then have equal weights per row.
-    skewness : float
-        Mean skewness of the values, estimated from earlier rows.
-    moments : tuple of two floats, optional
-        For outcomes with atoms, estimates of the sums of the second and third moments of `z` under
-        the hypothesis (`null_moments`); None for other outcomes.
+    The values `z` are the pattern values of the selected rows of all folds, divided by the standard
+    deviation of the values of their fold. Deviations and the mean skewness are estimated from
+    earlier rows: folds with different patterns then have equal weights per row. The p-value is the
+    upper tail of the standard normal distribution at the studentized sum, or at Hall's
+    transformation of it if that is smaller.
 
-    Returns
-    -------
-    float
-        Upper tail of the standard normal distribution at the studentized sum, or at Hall's
-        transformation of it if that is smaller.
-
-    Notes
-    -----
     The pattern, the deviation and the selected rows of a fold depend on its features and on earlier
     folds only. If the PITs of all rows are uniform and independent given the features, each `z_i`
     therefore has conditional expectation 0 given the features and all earlier values, so the sums
-    of `z_i` form a martingale. The values are bounded by 1/2, and the studentized sum
-    `sum z_i / sqrt(sum z_i^2)` is asymptotically standard normal by the martingale central limit
-    theorem (Hall & Heyde 1980, theorem 3.2 and corollary 3.1), whichever models selected the rows.
-    Folds are evaluated by models of earlier folds only because statistics of folds that train each
-    other's models are correlated under the hypothesis: with two folds and linear models they are
-    nearly equal. Luedtke & van der Laan (2016) use the same construction.
+    of `z_i` form a martingale. The values are bounded by 1/2, and the studentized sum `sum z_i /
+    sqrt(sum z_i^2)` is asymptotically standard normal by the martingale central limit theorem (Hall
+    & Heyde 1980, theorem 3.2 and corollary 3.1), whichever models selected the rows. Folds are
+    evaluated by models of earlier folds only because statistics of folds that train each other's
+    models are correlated under the hypothesis: with two folds and linear models they are nearly
+    equal. Luedtke & van der Laan (Annals of Statistics 44, 2016) use the same construction.
 
     The means over several draws of one person may be strongly skewed. If they are skewed to the
     left, a studentized sum of few values is too often large. With the skewness `k` of the mean,
-    Hall's transformation `t + k t^2 / 3 + k^2 t^3 / 27 + k / 6` of the sum `t` is normal to a
-    higher order; it is used where it is smaller. Sums of
-    squares need no assumption on the dependence between these draws.
+    Hall's transformation `t + k t^2 / 3 + k^2 t^3 / 27 + k / 6` of the sum `t` (Journal of the
+    Royal Statistical Society B 54, 1992) is normal to a higher order; it is used where it is
+    smaller. Sums of squares need no assumption on the dependence between these draws.
 
     Of a rare event that nobody in the group had, sums of squares and their skewness show nothing:
-    the values are nearly equal, and their studentized sum is about the root of their number. The
-    sum of `moments` has the same expectation under the hypothesis, and shows what could have
-    happened. The sum is then divided by the root of the larger of both.
-
-    References
-    ----------
-    Hall & Heyde (1980), Martingale Limit Theory and Its Application. doi:10.1016/C2013-0-10818-5
-
-    Hall (1992), On the removal of skewness by transformation.
-    doi:10.1111/j.2517-6161.1992.tb01876.x
-
-    Luedtke & van der Laan (2016), Statistical inference for the mean outcome under a possibly
-    non-unique optimal treatment strategy. doi:10.1214/15-AOS1384
-
-    Examples
-    --------
-    Ten equal values have the studentized sum `sqrt(10)`.
-
-    >>> round(studentized_p_value(np.full(10, 1.25), 0.0), 5)
-    0.00078
+    the values are nearly equal, and their studentized sum is about the root of their number. For
+    outcomes with atoms `moments` are estimates of the sums of the second and third moments of `z`
+    under the hypothesis (`null_moments`), which show what could have happened. The sum is then
+    divided by the root of the larger of both.
     """
     squares = float(z @ z)
     second, third = moments or (0.0, None)
@@ -673,13 +636,7 @@ def studentized_p_value(
 
 
 def skewness_of(values: Floats) -> float:
-    """Return the skewness of values; 0 if they are equal.
-
-    Examples
-    --------
-    >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0])), 3)
-    1.155
-    """
+    """Return the skewness of values; 0 if they are equal."""
     centred = values - values.mean()
     variance = float((centred**2).mean())
     return float((centred**3).mean()) / variance**1.5 if variance > 1e-12 else 0.0
@@ -697,42 +654,17 @@ def mean_lower_bound(
 ) -> float:
     """Return a lower bound, by betting, for the mean of the values' conditional expectations.
 
-    Each value may depend on the earlier ones and have a different conditional expectation `mu_i`
-    given them; the bound is for the mean of the `mu_i`. It is valid at any number of values.
+    Each value, between -1/2 and 1/2, may depend on the earlier ones and have a different
+    conditional expectation `mu_i` given them; the bound, at least 0, is for the mean of the `mu_i`.
+    It is valid at any number of values. A poor guess of their standard deviation, made without
+    seeing them, makes it looser, not invalid; the default is that of a uniform value.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Values between -1/2 and 1/2.
-    confidence : float, default 0.95
-        Probability that the bound holds.
-    deviation : float, default 12**-0.5
-        Guess of the standard deviation of the values, made without seeing them; by default that of
-        a uniform value. A poor guess makes the bound looser, not invalid.
-
-    Returns
-    -------
-    float
-        The bound, at least 0.
-
-    Notes
-    -----
     For a stake `b < 2`, `prod_i (1 + b v_i) / (1 + b mu_i)` has expectation 1, and so has a mean of
     such products over stakes. By Markov's inequality it is below `1 / (1 - confidence)` with
-    probability at least `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <=
-    (1 + b mu)^n` at the mean `mu`. Therefore every `theta` at which the capital, the mean over
-    stakes of `prod_i (1 + b v_i) / (1 + b theta)^n`, reaches that level is below `mu`. The capital
-    decreases in `theta`.
-
-    References
-    ----------
-    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
-    doi:10.1093/jrsssb/qkad009
-
-    Examples
-    --------
-    >>> 0.4 < mean_lower_bound(np.full(100, 0.5)) < 0.5
-    True
+    probability at least `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <= (1 + b
+    mu)^n` at the mean `mu`. Therefore every `theta` at which the capital, the mean over stakes of
+    `prod_i (1 + b v_i) / (1 + b theta)^n`, reaches that level is below `mu`. The capital decreases
+    in `theta` (Waudby-Smith & Ramdas, Journal of the Royal Statistical Society B 86, 2024).
     """
     from scipy.optimize import brentq
 

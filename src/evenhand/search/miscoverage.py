@@ -147,13 +147,10 @@ def conditional_miscoverage(
 
 
 def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Predict each block of rows by a model of rows before it.
+    """Predict the excess of the rows of each block but the first by a model of rows before it.
 
-    Returns
-    -------
-    predicted, ranks : ndarray of shape (n, n_levels)
-        Predicted excess of the coverage over the level, of all rows but the first block, and its
-        rank within the block, between 0 and 1: blocks have different models.
+    Returned are predictions and their ranks within the block, between 0 and 1, as blocks have
+    different models; both have a column for each level.
     """
     ends = np.rint(np.asarray(ENDS) * excess.shape[0]).astype(np.intp)
     predicted = []

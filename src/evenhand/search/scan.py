@@ -229,16 +229,8 @@ class Found(NamedTuple):
 def scan_pairs(masks: Masks, pits: Cells | None, quantities: Floats, min_size: int) -> Found:
     """Sum over all single masks and large pairs of masks of different features, tile by tile.
 
-    Parameters
-    ----------
-    masks : Masks
-        Single groups.
-    pits : Cells of n rows, or None
-        PITs over draws, with positive weights if any; None if no area is needed.
-    quantities : ndarray of shape (q, n)
-        Values that are summed over groups: ones first and, with weights, the weights last.
-    min_size : int
-        Smallest number of rows of a pair.
+    The `quantities`, shape (q, n), are ones first and, with weights, the weights last. Without PITs
+    there are no areas. Pairs have at least `min_size` rows.
     """
     none = np.empty(0, dtype=np.intp)
     found = [Found(none, none, np.empty((quantities.shape[0], 0)), np.empty(0))]
@@ -710,16 +702,10 @@ class Scanned:
     def columns(
         self, n_groups: int, share: float, level: float, more: Mapping[str, Floats]
     ) -> dict[str, Any]:
-        """Return the columns of the table of `scan_groups`.
+        """Return the columns of the table of `scan_groups`, and further ones.
 
-        Parameters
-        ----------
-        n_groups, share : int, float
-            Number of groups whose intervals hold at once, and their error probability.
-        level : float
-            Level of the adjusted p-values.
-        more : dict of str to ndarray of shape (g,)
-            Further columns.
+        The intervals of `n_groups` groups hold at once with the error probability `share`; `level`
+        is that of the adjusted p-values.
         """
         sums, masks, adjusted, few = self.sums, self.masks, self.adjusted, self.few
         # sort by p-value, then by error: the second sort is stable and keeps the order of the first
@@ -841,11 +827,6 @@ def shift_of(error: float) -> float:
 
     The PIT of the outcomes `d + Z` under the standard normal distribution is stochastically larger
     than a uniform variable, so the error is `E Phi(Z + d) - 1/2 = Phi(d / sqrt(2)) - 1/2`.
-
-    Examples
-    --------
-    >>> round(shift_of(0.05), 3)
-    0.178
     """
     check_fraction("error", error)
     if error >= 0.5:
