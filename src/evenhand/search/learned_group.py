@@ -136,7 +136,7 @@ def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     steps = pattern / PATTERN_CELLS
     tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
     # values of T, less its mean
-    tails -= steps @ ((_EDGES[1:] + _EDGES[:-1]) / 2)
+    tails -= steps @ _MIDDLES
     integrals = _integrals(tails)
     whole = integrals(1.0)[1:]
     # means over draws of v, v^2 and v^3, of w and of 3 v w + c
@@ -1004,15 +1004,15 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
     return max(errors, key=lambda one: (directions.count(one), errors[one]))
 
 
-def n_learnable(n: int, masses: Sequence[float], n_folds: int = 4) -> int:
-    """Return for how many of the masses there are enough rows for a search.
+def n_learnable(n: int, masses: Sequence[float]) -> int:
+    """Return for how many of the masses there are enough rows for a search of four folds.
 
     Examples
     --------
     >>> n_learnable(200, [0.1, 0.2, 0.5])
     2
     """
-    return sum(n >= _needed(mass, n_folds) for mass in masses)
+    return sum(n >= _needed(mass, 4) for mass in masses)
 
 
 def _needed(mass: float, n_folds: int) -> int:
