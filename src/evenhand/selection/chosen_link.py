@@ -58,8 +58,8 @@ class Wrapped(NamedTuple):
     outcomes : Outcomes
         Outcomes of all of them.
     rows : ndarray of int, shape (k,)
-        Numbers of the people off the atom of a hurdle, or who had the event or were lost before the
-        horizon; of everyone for other outcomes.
+        People off the atom of a hurdle, or who had the event or were lost before the horizon;
+        everyone for other outcomes.
     part : Forecast of k people
         Their forecasts, given that the outcome is off the atom.
     cells : Cells of k people

@@ -144,28 +144,9 @@ UNION_SAMPLES, UNION_ROWS = 50, 1000
 def planned_unions(n: int, n_cells: int, confidence: float) -> tuple[int, float]:
     """Return a number of equal cells, and the bound of their error if forecasts are calibrated.
 
-    Parameters
-    ----------
-    n : int
-        Number of people, spread evenly over the cells.
-    n_cells : int
-        Largest number of cells; fewer if small ones would be merged.
-    confidence : float
-        Probability that a bound holds for all cells.
-
-    Returns
-    -------
-    n_cells : int
-        0 if there are too few rows for two cells.
-    error : float
-        Upper bound for the W1 error of every union, 0 to 1/2, that nine of ten samples reach
-        (simulated).
-
-    Examples
-    --------
-    >>> cells, error = planned_unions(5000, 20, 0.95)
-    >>> cells, round(error, 2)
-    (20, 0.16)
+    Of at most `n_cells` cells there are fewer if small ones would be merged, and 0 if there are too
+    few rows for two. The bound, for the W1 error of every union, is the one that nine of ten
+    samples reach (simulated).
     """
     k = min(n // PLANNED_ROWS, n_cells)
     if k < 2:

@@ -43,7 +43,7 @@ MOST_LEVELS = 200
 def without_features(
     learned: Floats, held_out: Floats, like: Forecast, random: np.random.Generator
 ) -> list[tuple[Ints, Forecast]]:
-    """Return a forecast of the held-out outcomes that ignores every feature, in parts.
+    """Return a forecast of the held-out outcomes that ignores every feature, by parts of rows.
 
     For continuous outcomes, the distribution is a histogram of equal probabilities with exponential
     tails, `Quantiles`, at the quantiles of a kernel estimate, `Samples`: the quantiles are smoothed
@@ -52,23 +52,10 @@ def without_features(
     among the outcomes, with half an occurrence added to each value. For outcomes with an atom at an
     end of their range, the share of the atom and the distribution of the other outcomes.
 
-    Parameters
-    ----------
-    learned : ndarray of shape (k,)
-        Training outcomes; empty for a model that was not fitted here. The outcomes of the other
-        four fifths of the held-out rows then take their place.
-    held_out : ndarray of shape (n,)
-        The outcomes that are forecast.
-    like : Forecast
-        Forecast of a model, which shows the kind of outcome and the place of an atom.
-    random : Generator
-        Source of the folds.
-
-    Returns
-    -------
-    list of (ndarray of int, Forecast)
-        Held-out rows and their forecast; one part, or one for each fold. Empty if all or
-        nearly all continuous outcomes are equal, which have no density.
+    Without learned outcomes, those of the other four fifths of the held-out rows take their place,
+    in a part for each fold. There are no parts if all or nearly all continuous outcomes are equal,
+    which have no density. `like` is a forecast that shows the kind of outcome and the place of an
+    atom.
     """
     if learned.size:
         parts = [(np.arange(held_out.size), learned)]
@@ -144,8 +131,8 @@ class HeldOutScores:
 
     Parameters
     ----------
-    outcomes : Outcomes of n people
-        Their outcomes. Of times that may be cut off the log score is the right-censored one, and
+    outcomes : Outcomes
+        Of times that may be cut off the log score is the right-censored one, and
         a CRPS is not known.
     grid : Rounding or None
         Grid of all outcomes, which makes the log score a cell log score.
@@ -258,17 +245,8 @@ SEARCH_ROWS = 10_000
 def group_without_draw(pit: Cells, X: Any, target: Target, seed: int) -> FoundGroup | None:
     """Return the learned group with the largest error; None with too few rows or unusable features.
 
-    Parameters
-    ----------
-    pit : Cells
-        Cells of the deterministic model on rows that it has not seen; of outcomes with atoms the
-        search averages over their positions.
-    X : table or array of n rows
-        Features.
-    target : Target
-        Group size, as a share of the rows, and confidence level of bounds and tests.
-    seed : int
-        Seed of the search.
+    `pit` are cells of the deterministic model on rows that it has not seen; of outcomes with atoms
+    the search averages over their positions.
     """
     try:
         search = GroupSearch(pit, X, n_folds=SEARCH_FOLDS, max_rows=SEARCH_ROWS, random_state=seed)

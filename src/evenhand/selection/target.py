@@ -148,14 +148,7 @@ def largest_alpha(
 def _search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
     """Return the alpha whose bound lies just below a target, or the smallest alpha if none does.
 
-    Parameters
-    ----------
-    bound_at : callable
-        Bound as a function of alpha; increasing.
-    target : float
-        Largest admissible bound.
-    most : float
-        Bound without randomization, above the target.
+    The bound increases with alpha; `most` is that without randomization, above the target.
     """
 
     # the logit of the bound is nearly linear in the logit of alpha: secant steps converge fast
@@ -233,20 +226,7 @@ def right_wider(link: Link) -> float:
 
 
 def right_coverage(link: Link, mass: float) -> tuple[float, float]:
-    """Return the range of the coverage of 80% intervals in a group over a calibrated base.
-
-    Parameters
-    ----------
-    link : Link
-        The link.
-    mass : float
-        Smallest share of people in a group, 0 < mass <= 1.
-
-    Returns
-    -------
-    low, high : float
-        Both between 0 and 1.
-    """
+    """Return the range of the coverage of 80% intervals in a group over a calibrated base."""
     u = nodes(PEOPLE).T
     r = nodes(DRAWS)
     inside = (u >= link.cdf((1 - LEVEL) / 2, r)) & (u <= link.cdf((1 + LEVEL) / 2, r))
@@ -256,14 +236,9 @@ def right_coverage(link: Link, mass: float) -> tuple[float, float]:
 
 
 def least_alpha(cost: Callable[[float], float], most: float) -> float:
-    """Return the smallest alpha, from `LEAST_ALPHA` on, whose cost is at most `most`.
+    """Return the smallest alpha, from `LEAST_ALPHA` on, whose cost is at most `most`, above 0.
 
-    Parameters
-    ----------
-    cost : callable
-        Cost as a function of alpha: continuous, 0 at 1, in general decreasing.
-    most : float
-        Limit of the cost, above 0.
+    The cost is a continuous function of alpha, 0 at 1, and in general decreasing.
     """
     if cost(LEAST_ALPHA) <= most:
         return LEAST_ALPHA
