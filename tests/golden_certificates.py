@@ -6,6 +6,7 @@ import warnings
 from enum import StrEnum
 
 import numpy as np
+from msgspec import to_builtins
 
 from evenhand import InputError, audit, certify, compare, plan, randomize
 from evenhand.audits import Search, judged, parse_condition
@@ -13,6 +14,7 @@ from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import (
     Certificate,
+    PlainInterval,
     Promise,
     Unions,
     certify_counts,
@@ -81,12 +83,14 @@ def unasked():
     return (members | set(Certificate.__dataclass_fields__)) - {*ASKED, *FACTS, *NOT_ASKED, *PARTS}
 
 
-def simple(value):
+def simple(value):  # noqa: PLR0911
     """Return an answer as values of JSON; of texts, what they count or the numbers in them."""
     if isinstance(value, Certificate):
         return {"link": simple(value.link), "group_error": value.group_error(0.2)}
     if hasattr(value, "alpha") and hasattr(value, "mean_pit"):  # a link
         return [value.name, value.alpha]
+    if isinstance(value, PlainInterval):
+        return to_builtins(value)
     if isinstance(value, Unions | Promise):
         return value.facts() if isinstance(value, Unions) else value.to_dict()
     if dataclasses.is_dataclass(value):

@@ -33,8 +33,7 @@ from evenhand.audits import (
     with_sources,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.audits.scores import calibration_curve
-from evenhand.calibration import Cells, pathwise_errors
+from evenhand.calibration import Cells, calibration_curve, pathwise_errors
 from evenhand.certificates import certify_link
 from evenhand.certificates.parts import part_of_rows
 from evenhand.distributions import Normal

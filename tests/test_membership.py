@@ -6,8 +6,7 @@ from scipy import optimize
 
 from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import Search
-from evenhand.audits.scores import mean_bounds
-from evenhand.calibration import calibration_error, covered
+from evenhand.calibration import calibration_error, covered, mean_bounds
 from evenhand.report.slots import Slots
 from parts_examples import searching
 from repeats import most_failures, repeats, statistical

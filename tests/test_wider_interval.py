@@ -32,7 +32,7 @@ def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk():
             high = test.proportion_ci(1 - 0.1 / 4, "exact").high
             assert interval.floor == pytest.approx(max(0, 1 - high / mass), abs=1e-8)
             assert interval.covered == inside / 400
-            assert (interval.mass, interval.n_samples, interval.confidence) == (mass, 400, 0.9)
+            assert interval.mass == mass
 
 
 def test_intervals_are_closed_as_everywhere():
@@ -51,7 +51,7 @@ def test_counts_give_the_same_bounds_and_never_more():
         of_bins = certify_counts(count_pits(u)).plain_intervals(0.2)
         for exact, counted in zip(certify_pit(u).plain_intervals(0.2), of_bins, strict=True):
             assert counted.floor <= exact.floor
-            assert (counted.level, counted.n_samples) == (exact.level, 3000)
+            assert counted.level == exact.level
             if np.unique(u).size > 6:
                 assert counted == exact
 

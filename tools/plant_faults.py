@@ -675,8 +675,8 @@ FAULTS = (
     ),
     Fault(
         "both bounds of a group known by probability at the whole risk",
-        "special.ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence)",
-        "special.ndtri(1 - confidence) * np.sqrt(influence @ influence)",
+        "ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence)",
+        "ndtri(1 - confidence) * np.sqrt(influence @ influence)",
         ("test_membership.py",),
     ),
     Fault(
@@ -730,8 +730,8 @@ FAULTS = (
     ),
     Fault(
         "a floor of a smaller interval given as the same",
-        "[one for one in plain if (one.floor or 0.0) >= least]",
-        "[one for one in plain if (one.covered or 0.0) >= least]",
+        "[one for one in plain if one.floor >= least]",
+        "[one for one in plain if one.covered >= least]",
         ("test_status.py",),
     ),
     Fault(

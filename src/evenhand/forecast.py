@@ -635,6 +635,23 @@ def cells_of(
     return Cells(lower, upper, draws=draws, reading=reading, ties=ties)
 
 
+def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
+    distribution = forecast.distribution
+    inside = forecast.inside_link()
+    if inside is not None:
+        return inside.base
+    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
+        chance = (
+            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        )
+        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
+    if len(distribution.batch_shape) == 1:
+        return distribution
+    n, m = distribution.batch_shape
+    return distribution.take_draws(random.integers(m, size=(n, 1)))
+
+
 # --- checks of forecasts of times that may be cut off (outcomes: 5)
 
 

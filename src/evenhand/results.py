@@ -695,17 +695,28 @@ class Bound(Row, frozen=True):
 
 
 class PlainInterval(Row, frozen=True):
-    """Prediction interval of the deterministic forecaster, without a draw.
+    """Central prediction interval of the deterministic forecaster, without a draw.
 
-    `floor` is the certified lower bound for its coverage in every group of at least `mass`,
-    `covered` its estimated coverage of all people, `width` its mean width relative to that of the
-    80% intervals that are served.
+    Parameters
+    ----------
+    level : float
+        Nominal level of the interval.
+    mass : float
+        Smallest share of people in a group.
+    floor : float
+        Certified lower bound for its coverage in every group of at least this share of people, 0 to
+        1. The bounds of all levels hold at once, at every size. There is no upper bound below 1,
+        unless the group contains nearly all people.
+    covered : float
+        Share of all of these people whose outcome the interval covers: an estimate.
+    width : float or None
+        Mean width relative to that of the 80% intervals that are served; None if it is unknown.
     """
 
     level: float
     mass: float
-    floor: Number = None
-    covered: Number = None
+    floor: float
+    covered: float
     width: Number = None
 
 

@@ -26,11 +26,11 @@ from evenhand._validate import (
     check_fraction,
     check_weights,
 )
-from evenhand.calibration import Estimate, binomial_intervals, check_events, mid_ranks, rank_parts
+from evenhand.calibration import binomial_intervals, check_events, mid_ranks, rank_parts
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
-from evenhand.outcomes import Rounding
-from evenhand.results import ProbabilityScores, with_ends
+from evenhand.outcomes import Outcomes, Rounding
+from evenhand.results import Interval, ProbabilityScores, with_ends
 from evenhand.tables import EVERYONE
 
 SCORED_DRAWS = 16
@@ -263,6 +263,28 @@ def crps(forecast: Forecast, y: ArrayLike) -> Floats:
     return _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]),))[0]
 
 
+def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
+    """Return right-censored log scores, mean over draws."""
+    # an atom at the horizon is known to be the outcome of who reaches it
+    is_open = times.is_lost if forecast.has_atoms else ~times.happened
+    y = times.value
+    found = log_loss(forecast, y)
+    if is_open.any():
+        some = forecast[is_open]
+        at = y[is_open] if len(some.distribution.batch_shape) == 1 else y[is_open, None]
+        found[is_open] = over_draws(-some.distribution.logsf(at))
+    return found
+
+
+def log_loss(forecast: Forecast, y: Floats) -> Floats:
+    """Return log scores; infinite where a forecast excludes the outcome.
+
+    Classifiers often predict probabilities of exactly 0. That makes a log score useless, but not
+    the audit.
+    """
+    return over_draws(-forecast.log_density(y))
+
+
 def spread(forecast: Forecast) -> Floats:
     """Return the standard deviation of each person's forecasts, in units of `y`.
 
@@ -321,7 +343,7 @@ MOST_BINS = 200
 MOST_POINTS = 80
 """Most points of an isotonic curve, beside the ends of the groups of its band."""
 
-UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
 
 
 def probability_scores(
@@ -442,7 +464,7 @@ def probability_scores(
 
 def calibration_slope(
     probability: ArrayLike, event: ArrayLike, sample_weight: ArrayLike | None = None
-) -> Estimate:
+) -> Interval:
     """Return the slope of `probability_scores` with its 95% interval, without the other scores."""
     return _slope(_levels(probability, event, sample_weight), float(special.ndtri(0.975)))
 
@@ -496,7 +518,7 @@ def _levels(p: ArrayLike, y: ArrayLike, w: ArrayLike | None) -> _Levels:
     return _Levels(distinct, *np.add.reduceat(columns, first, axis=-1))
 
 
-def _slope(levels: _Levels, z: float) -> Estimate:
+def _slope(levels: _Levels, z: float) -> Interval:
     """Return the calibration slope."""
     levels = levels.inner()
     p = levels.p
@@ -508,10 +530,11 @@ def _slope(levels: _Levels, z: float) -> Estimate:
     odds = special.logit(p)
     odds -= np.average(odds, weights=levels.total)
     found = _logistic(np.stack([odds, np.ones(p.size)]), np.zeros(p.size), levels, z)
-    return found if abs(found.value) <= STEEPEST else UNKNOWN
+    is_known = found.value is not None and abs(found.value) <= STEEPEST
+    return found if is_known else UNKNOWN
 
 
-def _intercept(levels: _Levels, z: float) -> Estimate:
+def _intercept(levels: _Levels, z: float) -> Interval:
     """Return the calibration in the large."""
     levels = levels.inner()
     if not levels.yes.any() or not levels.no.any():
@@ -519,7 +542,7 @@ def _intercept(levels: _Levels, z: float) -> Estimate:
     return _logistic(np.ones((1, levels.p.size)), special.logit(levels.p), levels, z)
 
 
-def _logistic(terms: Floats, offset: Floats, levels: _Levels, z: float) -> Estimate:
+def _logistic(terms: Floats, offset: Floats, levels: _Levels, z: float) -> Interval:
     """Return the first coefficient of a logistic regression, by Newton's method.
 
     `terms` has shape (k, levels). Steps are halved until the log likelihood does not fall.
@@ -549,20 +572,20 @@ def _logistic(terms: Floats, offset: Floats, levels: _Levels, z: float) -> Estim
     if levels.is_weighted:
         variance = inverse @ (terms * levels.squares(fitted)) @ terms.T @ inverse
     estimate, half = float((found + step)[0]), z * float(np.sqrt(variance[0, 0]))
-    return Estimate(estimate, estimate - half, estimate + half)
+    return Interval(estimate, estimate - half, estimate + half)
 
 
-def _observed_expected(levels: _Levels, z: float) -> Estimate:
+def _observed_expected(levels: _Levels, z: float) -> Interval:
     """Return the ratio of event rate and mean probability."""
     events, expected = float(levels.yes.sum()), float(levels.total @ levels.p)
     if not expected:
         return UNKNOWN
     ratio = events / expected
     if not events:
-        return Estimate(ratio, np.nan, np.nan)
+        return Interval(ratio, np.nan, np.nan)
     # of the linearized logarithm: sum w (y - ratio p) / sum w y
     factor = float(np.exp(z * np.sqrt(levels.squares(ratio * levels.p).sum()) / events))
-    return Estimate(ratio, ratio / factor, ratio * factor)
+    return Interval(ratio, ratio / factor, ratio * factor)
 
 
 def _distances(levels: _Levels) -> tuple[float, float]:

@@ -21,7 +21,6 @@ from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, Result
 from evenhand.audits.rows import STANDARD, Search
 from evenhand.audits.run import AuditedRows, audited
-from evenhand.audits.scores import weighted_mean_band
 from evenhand.calibration import (
     COVERED,
     MEASURES,
@@ -30,6 +29,7 @@ from evenhand.calibration import (
     n_effective,
     own_parts,
     ramps_at,
+    weighted_mean_band,
 )
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Outcomes

@@ -14,9 +14,8 @@ import pandas as pd
 from evenhand._validate import Floats, bad_input
 from evenhand.audits.forecasts import RowCells, RowReader, forecast_of
 from evenhand.audits.group_tests import Summed, defined
-from evenhand.audits.scores import CURVE_LEVELS, curve
-from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
+    CURVE_LEVELS,
     PIT_BINS,
     GroupRows,
     GroupSums,
@@ -24,9 +23,11 @@ from evenhand.calibration import (
     bin_sums,
     binned_error,
     count_pits,
+    curve_points,
     histogram_table,
     total,
 )
+from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.certificates import Certificate, EventPart, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
@@ -239,4 +240,4 @@ def _curve(counts: PITCounts) -> tuple[CurvePoint, ...]:
     # levels are edges of bins, so the number of PITs at or below each is exact
     below = np.cumsum(counts.pit) / counts.pit.sum()
     at = np.rint(CURVE_LEVELS * PIT_BINS).astype(np.intp) - 1
-    return curve(below[at], counts.n_samples)
+    return curve_points(below[at], counts.n_samples)

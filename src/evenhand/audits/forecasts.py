@@ -10,17 +10,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_outcomes, rows_from
-from evenhand.calibration import COVERED, Cells, Events, KaplanMeier
+from evenhand.calibration import COVERED, Cells, Events, cut_off
 from evenhand.certificates import WIDER_LEVELS
-from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
+from evenhand.distributions import OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh, jittered
-from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
+from evenhand.forecast import Forecast, calibrated, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
 from evenhand.scoring import (
+    censored_log_score,
     crps,
     crps_and_spread,
     interval_width,
+    log_loss,
     log_score,
     log_score_on,
     over_draws,
@@ -334,9 +336,9 @@ def forecast_scores(
         censored = {Measure("log score"): censored_log_score(wide, outcomes)}
         return censored | {Measure("mean std"): spread(few)} | widths
     if wide.outcome_kind is OutcomeKind.BINARY:
-        return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
+        return {Measure("log loss"): log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
     is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
-    scores = {Measure("log score"): (log_score if is_continuous else _log_loss)(wide, y)}
+    scores = {Measure("log score"): (log_score if is_continuous else log_loss)(wide, y)}
     if grid is not None and grid.step is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
@@ -348,51 +350,7 @@ def _widths(forecast: Forecast) -> dict[Measure, Floats]:
     return {Measure("interval width", level): interval_width(forecast, level) for level in COVERED}
 
 
-def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
-    """Return right-censored log scores, mean over draws."""
-    # an atom at the horizon is known to be the outcome of who reaches it
-    is_open = times.is_lost if forecast.has_atoms else ~times.happened
-    y = times.value
-    found = _log_loss(forecast, y)
-    if is_open.any():
-        some = forecast[is_open]
-        at = y[is_open] if len(some.distribution.batch_shape) == 1 else y[is_open, None]
-        found[is_open] = over_draws(-some.distribution.logsf(at))
-    return found
-
-
-def _log_loss(forecast: Forecast, y: Floats) -> Floats:
-    """Return log scores; infinite where a forecast excludes the outcome.
-
-    Classifiers often predict probabilities of exactly 0. That makes a log score useless, but not
-    the audit.
-    """
-    return over_draws(-forecast.log_density(y))
-
-
 # --- simulated outcomes, for the null distribution of searches
-
-
-def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Outcomes:
-    """Return new times of the same people, cut off as they were, from `latent` times until events.
-
-    A person who was lost is cut off at the same time. When the others would have been cut off is
-    drawn from the Kaplan-Meier estimate of that time, given that it is later than what was seen of
-    them. This assumes that it is independent of the features, so it is approximate.
-    """
-    lost = times.is_lost
-    estimate = KaplanMeier.of(times.value, lost)
-    before = estimate.at(times.value)
-    levels = before + (1 - before) * fresh(lost.size, random)
-    # beyond the last of these times nobody is cut off
-    drawn = np.append(estimate.values, np.inf)[np.searchsorted(estimate.cdf, levels)]
-    cut = np.where(lost, times.value, drawn)
-    happened = latent <= cut
-    if times.horizon is not None:
-        happened &= latent < times.horizon
-        cut = np.minimum(cut, times.horizon)
-    seen = np.where(happened, latent, np.minimum(latent, cut))
-    return times.completed(seen, happened)
 
 
 def _rounded(forecast: Forecast, values: Floats, rounding: Rounding, origin: float) -> Floats:
@@ -404,23 +362,6 @@ def _rounded(forecast: Forecast, values: Floats, rounding: Rounding, origin: flo
     # a value near the atom is rounded to the next value of the grid: it is not the atom
     at = as_hurdle(forecast.distribution).at
     return np.where((values == at) | (rounded == at), values, rounded)
-
-
-def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
-    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
-    distribution = forecast.distribution
-    inside = forecast.inside_link()
-    if inside is not None:
-        return inside.base
-    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
-        chance = (
-            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
-        )
-        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
-    if len(distribution.batch_shape) == 1:
-        return distribution
-    n, m = distribution.batch_shape
-    return distribution.take_draws(random.integers(m, size=(n, 1)))
 
 
 # --- completed times

@@ -25,13 +25,12 @@ from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.scores import certified_errors
 from evenhand.calibration import MEASURES, Cells
-from evenhand.certificates import Certificate
-from evenhand.distributions import OutcomeKind
+from evenhand.certificates import Certificate, proof_rows
 from evenhand.draws import RandomState, id_text
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
-from evenhand.results import AuditRows, Bound, Finding, Note, Proof, Row, Unseen, frame, plain
+from evenhand.results import AuditRows, Bound, Finding, Note, Row, Unseen, frame, plain
 from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table, guarded
 
 if TYPE_CHECKING:
@@ -258,35 +257,6 @@ def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
         rows = rule.mask(table).tobytes() if is_of_table else name
         found.setdefault(rows, (name, rule))
     return dict(found.values())
-
-
-# --- rows of what is proven
-
-
-def proof_rows(certificate: Certificate | None) -> Proof | None:
-    """Return a certificate as rows, with its bounds for every group."""
-    if certificate is None:
-        return None
-    # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
-    is_event = certificate.kind is OutcomeKind.BINARY
-    every = certificate.table()
-    every = every[["mass", "bias_low", "bias_high"]] if is_event else every
-    events, follow_up, unions = certificate.events, certificate.follow_up, certificate.unions
-    same = ("confidence", "method", "n_samples", "n_draws", "assumptions", "not_covered")
-    return Proof.of(
-        {name: getattr(certificate, name) for name in same}
-        | {
-            "link_bound": certificate.bound,
-            "average_error": None if is_event else certificate.average_error(),
-            "groups": [] if is_event else certificate.named_table().to_dict("records"),
-            "every_group": every.to_dict("records"),
-            "events": None if events is None else certificate.event_table().to_dict("records"),
-            "questions": certificate.questions.to_dict("records"),
-            "atom": certificate.at,
-            "follow_up": None if follow_up is None else vars(follow_up),
-            "unions": None if unions is None else unions.facts(),
-        }
-    )
 
 
 # --- comparisons between groups

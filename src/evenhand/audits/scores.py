@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
-from scipy import special
 
 from evenhand import scoring, search
 from evenhand._validate import Floats, InputError, Ints, Mask
@@ -18,19 +17,18 @@ from evenhand.audits.group_tests import TestedGroups, scaled
 from evenhand.audits.rows import HeldOut, Search
 from evenhand.calibration import (
     COVERED,
-    HISTOGRAM_CONFIDENCE,
     LEAST_EFFECTIVE,
-    Cells,
-    KaplanMeier,
+    calibration_curve,
     censored_error,
     coverage_name,
     covered,
     covered_whole,
     holm,
-    n_effective,
+    mean_bounds,
     pit_histogram,
-    ramps_at,
-    share_interval,
+    rates_by_horizon,
+    weighted_mean_band,
+    weighted_share_band,
 )
 from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
 from evenhand.distributions import OutcomeKind
@@ -44,6 +42,7 @@ from evenhand.results import (
     Finding,
     Interval,
     Membership,
+    Number,
     PlainInterval,
     ProbabilityScores,
     Reliability,
@@ -59,9 +58,6 @@ from evenhand.tables import EVERYONE, GroupRule, Groups
 
 replace = msgspec.structs.replace
 
-
-Z95 = 1.959964
-"""Normal quantile of 95% confidence intervals."""
 
 Learned = list[tuple[Finding, Ints]]
 """Groups found by search, one per size, with the numbers of their rows."""
@@ -146,65 +142,7 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
     return rows_from(CurvePoint, curve)
 
 
-def weighted_mean_band(values: Floats, weight: Floats | None, z: float = Z95) -> Interval:
-    """Return a weighted mean with a normal interval from the variance between people."""
-    if np.isinf(values).any():
-        return Interval(float(np.average(values, weights=weight)))
-    mean, variance, n = weighted_mean(values, weight)
-    # one row has no variance estimate: the interval is unknown, not of width 0
-    half = z * float(np.sqrt(variance)) if n >= 2 else np.nan
-    return Interval(mean, mean - half, mean + half)
-
-
-def weighted_share_band(values: Floats, weight: Floats | None) -> Interval:
-    """Return a weighted mean of shares with Wilson's 95% confidence interval."""
-    mean, variance, n = weighted_mean(values, weight)
-    variance = variance if n >= 2 else 0.0
-    # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
-    mean = min(max(mean, 0.0), 1.0)
-    # shares over several draws vary less than single trials: n becomes the number of single trials
-    # whose mean would have this variance
-    n = mean * (1 - mean) / variance if variance > 0 else n
-    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
-    return Interval(mean, max(float(centre - half), 0.0), min(float(centre + half), 1.0))
-
-
-def weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
-    """Return a weighted mean, its variance and the effective number of rows."""
-    weight = np.ones(values.size) if weight is None else weight
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
-    return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)
-
-
-# --- tables behind figures; their size does not depend on the number of rows
-
-CURVE_LEVELS = np.arange(1, 20) / 20
-"""Probability levels of the calibration curve."""
-
-
-def calibration_curve(cells: Cells) -> tuple[CurvePoint, ...]:
-    """Return the share of outcomes at or below the quantile of each level, with a 95% band.
-
-    The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
-    valid for one PIT per person; it is approximate for several PITs, whose mean varies less, for
-    weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
-    """
-    share = cells.shares
-    observed = share @ ramps_at(CURVE_LEVELS, cells.low, cells.high) / cells.n_draws
-    return curve(observed, n_effective(share))
-
-
-def curve(observed: Floats, n: float) -> tuple[CurvePoint, ...]:
-    """Return the calibration curve of `n` rows from the share of PITs at or below each level."""
-    # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
-    margin = float(np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n)))
-    low = np.maximum(observed - margin, 0.0)
-    high = np.minimum(observed + margin, 1.0)
-    columns = {"level": CURVE_LEVELS, "observed": observed, "low": low, "high": high}
-    return rows_from(CurvePoint, columns)
+# --- worst groups
 
 
 def worst_groups(
@@ -316,16 +254,10 @@ def plain_intervals(proof: Certificate | None, rows: RowCells) -> Iterator[Plain
         widths = dict(zip(WIDER_LEVELS, (rows.plain.mean(axis=0) / served).tolist(), strict=True))
     for mass in MASSES:
         for one in proof.plain_intervals(mass):
-            yield PlainInterval.of(vars(one) | {"width": widths.get(one.level)})
+            yield replace(one, width=widths.get(one.level))
 
 
 # --- bounds for groups whose members are known by probability
-
-BIN_ROWS = 100
-"""Smallest number of rows with similar probabilities that are compared with each other."""
-
-MOST_BINS = 20
-"""Largest number of bins of similar probabilities."""
 
 
 def membership(rows: RowCells, held: HeldOut) -> Iterator[Membership]:
@@ -344,57 +276,6 @@ def membership(rows: RowCells, held: HeldOut) -> Iterator[Membership]:
         if rows.residual is not None:
             row["bias_least"], row["bias_most"] = mean_bounds(rows.residual, *options)
         yield Membership.of(row)
-
-
-def mean_bounds(
-    values: Floats, shares: Floats, weights: Floats, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Return bounds for the mean of a group, whatever the relation of membership and values.
-
-    People with a probability of membership `p`, an entry of `shares`, have an unknown part `p` who
-    are members. Their mean value is largest if these are the people with the largest values. The
-    bounds compare people within bins of similar probabilities, so they are slightly wider than the
-    sharpest bounds given the probabilities. They assume that the probabilities, not all 0, are
-    correct on average in each bin, and hold asymptotically (Kallus, Mao and Zhou, Management
-    Science, 2022).
-
-    Examples
-    --------
-    >>> values = np.repeat([0.0, 1.0], 500)
-    >>> low, high = mean_bounds(values, np.full(1000, 0.8), np.ones(1000))
-    >>> 0.33 < low < 3 / 8 and 5 / 8 < high < 0.67  # at least 0.3 of 0.8 have 0, at most 0.5
-    True
-    """
-    low = -_upper_bound(-values, shares, weights, confidence)
-    return low, _upper_bound(values, shares, weights, confidence)
-
-
-def _upper_bound(values: Floats, shares: Floats, weights: Floats, confidence: float) -> float:
-    """Return the upper end of a confidence interval for the largest possible mean."""
-    total = float(weights @ shares)
-    best = np.empty(values.size)
-    for rows in _bins(shares):
-        # people with values above the cut have the total weight of the members
-        size = float(weights[rows] @ shares[rows] / weights[rows].sum())
-        falling = -values[rows], min(size, 1.0)
-        cut = -np.quantile(*falling, weights=weights[rows], method="inverted_cdf")
-        # the largest sum of members' values is size * cut + sum of the excesses over the cut
-        best[rows] = shares[rows] * cut + np.maximum(values[rows] - cut, 0.0)
-    bound = float(weights @ best) / total
-    # the derivative in the cut is 0 at the optimum, so its sampling error has no effect
-    influence = weights * (best - shares * bound) / total
-    return bound - float(special.ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence))
-
-
-def _bins(shares: Floats) -> Iterable[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Yield the rows of each bin of similar probabilities; equal ones are in one bin."""
-    order = np.argsort(shares, kind="stable")
-    count = min(MOST_BINS, max(shares.size // BIN_ROWS, 1))
-    rising = shares[order]
-    cuts = rising[np.rint(np.linspace(0, shares.size, count + 1)[1:-1]).astype(np.intp)]
-    ends = np.unique([0, *np.searchsorted(rising, cuts), shares.size])
-    for start, stop in pairwise(ends):
-        yield order[start:stop]
 
 
 # --- reliability
@@ -420,7 +301,7 @@ def reliability_rows(rows: RowCells, held: HeldOut, tested: TestedGroups) -> Ite
             n_bins = int(bins.max()) + 1
             for place in range(n_bins):
                 some, each = bins == place, 1 - (1 - confidence) / n_bins
-                found = _rates(times.take(some), predicted[some], weights[some], each)
+                found = rates_by_horizon(times.take(some), predicted[some], weights[some], each)
                 rates = {"probability": found["predicted"], "rate": found["observed"]}
                 yield Reliability.of(found | rates | {"group": name, "bin": place})
     elif rows.events is not None:
@@ -471,7 +352,7 @@ def survival_rates(rows: RowCells, held: HeldOut) -> Iterator[Survival]:
     confidence = held.options.confidence
     each = 1 - (1 - confidence) / max(len(listed), 1)
     for name, times, predicted, weights in listed:
-        yield Survival.of({"group": name} | _rates(times, predicted, weights, each))
+        yield Survival.of({"group": name} | rates_by_horizon(times, predicted, weights, each))
 
 
 def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, Floats, Floats]]:
@@ -481,43 +362,6 @@ def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, F
         return
     for name, mask in known_masks(times.n_samples, groups):
         yield name, times.take(mask), predicted[mask], rows.weight[mask]
-
-
-LEAST_REACHED = 5
-"""Fewest people who reached the horizon, for an upper end by the Kaplan-Meier estimate."""
-
-
-def _rates(
-    times: Outcomes, predicted: Floats, weights: Floats, confidence: float
-) -> dict[str, float | int]:
-    """Return the numbers of a group; `confidence` is that of each interval."""
-    assert times.horizon is not None
-    happened, lost = times.happened, times.is_lost
-    estimate = KaplanMeier.of(times.value, happened, weights)
-    observed = float(estimate.at(times.horizon))
-    n = n_effective(weights)
-    least, most = (
-        float(np.average(mask, weights=weights)) * n for mask in (happened, happened | lost)
-    )
-    lowest = share_interval(least, n, confidence)[0]
-    highest = share_interval(most, n, confidence)[1]
-    low, high = estimate.interval(times.horizon, confidence)
-    reached = weights[times.has_reached]
-    if not reached.any() or n_effective(reached) < LEAST_REACHED:
-        # the estimate ends before the horizon: its last value is a lower end only
-        high = 1.0
-    return {
-        "n": times.n_samples,
-        "n_events": int(happened.sum()),
-        "n_lost": int(lost.sum()),
-        "predicted": float(np.average(predicted, weights=weights)),
-        "observed": observed,
-        # without an event there is no variance, but the bounds need none
-        "low": max(low, lowest),
-        "high": min(high, highest),
-        "least": lowest,
-        "most": highest,
-    }
 
 
 # --- sizes of errors where times are cut off (outcomes: 5)
@@ -589,10 +433,10 @@ def _sizes(
     cells, base = rows.sized.of_members(members), rows.time_base
     base = None if base is None else base.of_members(members)
     one = censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
-    intervals: dict[str, Iterable[float]] = {"km_error": (one.error, one.low, one.high)}
+    intervals: dict[str, Iterable[Number]] = {"km_error": (one.error, one.low, one.high)}
     intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}
-    found = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
+    found: Columns = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
     for name, ends in intervals.items():
         found |= dict(zip(with_ends(name), ends, strict=True))
-    columns: Columns = plain(found)
-    return columns
+    known: Columns = plain(found)
+    return known

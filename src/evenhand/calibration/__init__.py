@@ -4,7 +4,6 @@
 from evenhand.calibration.bands import (
     CDFBand,
     CDFBands,
-    Estimate,
     SurvivalBand,
     betting_cvar,
     binomial_intervals,
@@ -12,21 +11,26 @@ from evenhand.calibration.bands import (
     error_interval,
     local_levels,
     local_levels_band,
+    mean_bounds,
     share_bound,
     share_interval,
+    weighted_mean_band,
+    weighted_share_band,
 )
 from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, ratio
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
 from evenhand.calibration.errors import (
+    CURVE_LEVELS,
     HISTOGRAM_BINS,
-    HISTOGRAM_CONFIDENCE,
     bin_sums,
     binned_error,
+    calibration_curve,
     calibration_error,
     cell_error,
     cell_excess,
     covered,
     covered_whole,
+    curve_points,
     histogram_table,
     line_distance,
     middle_distances,
@@ -55,7 +59,9 @@ from evenhand.calibration.kaplan_meier import (
     CensoredError,
     KaplanMeier,
     censored_error,
+    cut_off,
     estimated_error,
+    rates_by_horizon,
 )
 
 __all__ = [

@@ -13,6 +13,7 @@ from scipy.special import bdtr, bdtrik
 from evenhand._validate import Floats, Ints, bad_input, check_fraction
 from evenhand.calibration.cells import Cells, Pit, as_cells
 from evenhand.draws import BLOCK_ROWS
+from evenhand.results import CurvePoint, rows_from
 from evenhand.tables import row_blocks
 
 # --- W1 distances to the uniform distribution, in closed form
@@ -494,6 +495,34 @@ def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
     cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1)
     cell += np.arange(n)[:, None] * n_bins
     return np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins)
+
+
+# --- calibration curve with a simultaneous band
+
+CURVE_LEVELS = np.arange(1, 20) / 20
+"""Probability levels of the calibration curve."""
+
+
+def calibration_curve(cells: Cells) -> tuple[CurvePoint, ...]:
+    """Return the share of outcomes at or below the quantile of each level, with a 95% band.
+
+    The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
+    valid for one PIT per person; it is approximate for several PITs, whose mean varies less, for
+    weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
+    """
+    share = cells.shares
+    observed = share @ ramps_at(CURVE_LEVELS, cells.low, cells.high) / cells.n_draws
+    return curve_points(observed, n_effective(share))
+
+
+def curve_points(observed: Floats, n: float) -> tuple[CurvePoint, ...]:
+    """Return the calibration curve of `n` rows from the share of PITs at or below each level."""
+    # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
+    margin = float(np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n)))
+    low = np.maximum(observed - margin, 0.0)
+    high = np.minimum(observed + margin, 1.0)
+    columns = {"level": CURVE_LEVELS, "observed": observed, "low": low, "high": high}
+    return rows_from(CurvePoint, columns)
 
 
 # --- coverage of central intervals

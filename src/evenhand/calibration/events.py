@@ -12,8 +12,8 @@ from numpy.fft import irfft, rfft
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, Ints, as_floats, check_finite, check_rows, refuse_entry
-from evenhand.calibration.bands import Interval, binomial_intervals
+from evenhand._validate import Floats, Ints, Pair, as_floats, check_finite, check_rows, refuse_entry
+from evenhand.calibration.bands import binomial_intervals
 
 # --- exact tests, and intervals of rates
 
@@ -175,7 +175,7 @@ def two_point_entropy(t: Floats, variance: Floats) -> Floats:
     return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
 
-def rate_intervals(count: Floats | float, n: Floats | float, tail: float) -> Interval:
+def rate_intervals(count: Floats | float, n: Floats | float, tail: float) -> Pair:
     """Return intervals for the mean probability of `n` independent events of which `count` occur.
 
     They are those of Clopper and Pearson, whose tails bound those of events with different

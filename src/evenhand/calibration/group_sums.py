@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration.bands import Interval, binomial_intervals, last_within
+from evenhand._validate import Floats, Ints, Mask, Pair
+from evenhand.calibration.bands import binomial_intervals, last_within
 from evenhand.calibration.cells import Cells, Events, ratio
 from evenhand.calibration.errors import calibration_error, covered, n_effective
 from evenhand.calibration.events import (
@@ -491,7 +491,7 @@ def simultaneous_intervals(
     return columns | sums.rates
 
 
-def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
+def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Pair:
     """Return intervals for the coverage of a level; either end fails with probability `tail`.
 
     One draw per person: Clopper-Pearson. Several draws, or averages over the cells of outcomes with
@@ -516,7 +516,7 @@ def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
     return binomial_intervals(share * trials, share * trials, trials, tail)
 
 
-def bias_intervals(sums: GroupSums, tail: float) -> Interval:
+def bias_intervals(sums: GroupSums, tail: float) -> Pair:
     """Return intervals for the mean residual; NaN if it is unknown.
 
     They are the farther ends of t-intervals and of Hall's intervals for skewed values (Journal of
@@ -571,7 +571,7 @@ def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats]:
     return squares, skewness
 
 
-def _event_bias(sums: GroupSums, tail: float) -> Interval:
+def _event_bias(sums: GroupSums, tail: float) -> Pair:
     """Return intervals for the mean of `P(Y = 1) - P` of the rows of each group, of 0/1 outcomes.
 
     The number of events, given the rows, has at most binomial tails: intervals of Clopper and
@@ -590,7 +590,7 @@ def _event_bias(sums: GroupSums, tail: float) -> Interval:
     return sums.bias + factor * (low - rate), sums.bias + factor * (high - rate)
 
 
-def _weighted_rates(sums: GroupSums, tail: float) -> Interval:
+def _weighted_rates(sums: GroupSums, tail: float) -> Pair:
     """Return intervals for the weighted rate of an event minus the mean forecast.
 
     The residuals of people without the event hardly vary: if nobody in a group has it, their
@@ -614,7 +614,7 @@ def _unskewed(t: Floats, skewness: Floats) -> Floats:
     return np.asarray(3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1))
 
 
-def error_intervals(sums: GroupSums, tail: float) -> Interval:
+def error_intervals(sums: GroupSums, tail: float) -> Pair:
     """Return intervals for the calibration error; either end fails with probability `tail`.
 
     That of 0/1 outcomes is the distance of event rate and mean probability, whose interval is that

@@ -12,7 +12,7 @@ from scipy import special
 
 from evenhand._format import OneLine
 from evenhand._validate import Floats, check_count, check_fraction
-from evenhand.calibration.bands import Estimate, binomial_intervals
+from evenhand.calibration.bands import binomial_intervals, share_interval
 from evenhand.calibration.cells import Cells, Pit, as_cells, ratio
 from evenhand.calibration.errors import (
     calibration_error,
@@ -23,7 +23,9 @@ from evenhand.calibration.errors import (
     share_inside,
 )
 from evenhand.calibration.group_sums import COVERED
-from evenhand.draws import BLOCK_ROWS, RandomState, generator
+from evenhand.draws import BLOCK_ROWS, RandomState, fresh, generator
+from evenhand.outcomes import Outcomes
+from evenhand.results import Interval
 from evenhand.tables import row_blocks
 
 # --- the Kaplan-Meier estimate of the distribution of values that are cut off (outcomes: 5)
@@ -64,7 +66,7 @@ class KaplanMeier(OneLine):
 
     @classmethod
     def of(cls, values: ArrayLike, event: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Estimate from values, whether each was observed (or is a lower limit), and weights.
+        """Interval from values, whether each was observed (or is a lower limit), and weights.
 
         Values are finite, `event` is boolean or 0 and 1, weights are at least 0 and not all 0;
         each has shape (n,).
@@ -111,7 +113,7 @@ class KaplanMeier(OneLine):
         return float(low), float(high)
 
     def cells(self) -> Cells:
-        """Estimate for PITs, as cells with weights.
+        """Interval for PITs, as cells with weights.
 
         What is left beyond the last value is one cell up to 1, as the forecasts predict.
         """
@@ -358,14 +360,14 @@ def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[flo
 
 def _coverage(
     shares: tuple[float, float, float], deviation: float, n: float, tail: float
-) -> Estimate:
+) -> Interval:
     """Return the coverage of a central interval; either end fails with probability `tail`."""
     share, *ends = (min(max(one, 0.0), 1.0) for one in shares)
     # trials of equal weight whose mean has the estimated variance (Korn & Graubard 1998)
     trials = min(share * (1 - share) / deviation**2, n) if deviation > 0 else n
     least, most = (end * trials for end in ends)
     low, high = binomial_intervals(least, most, trials, tail)
-    return Estimate(share, float(low), float(high))
+    return Interval(share, float(low), float(high))
 
 
 # --- size of the error
@@ -387,7 +389,7 @@ class CensoredError(NamedTuple):
         of people; with weights, at any weights that do not depend on the outcomes.
     mean : float
         Mean PIT by the same estimate; below 1/2 outcomes are lower than forecast.
-    coverage : dict of float to Estimate
+    coverage : dict of float to Interval
         Coverage of the central 80% and 90% intervals by the same estimate, with asymptotic
         intervals.
     """
@@ -398,7 +400,7 @@ class CensoredError(NamedTuple):
     least: float
     most: float
     mean: float
-    coverage: dict[float, Estimate]
+    coverage: dict[float, Interval]
 
 
 def censored_error(
@@ -409,7 +411,7 @@ def censored_error(
     base: Cells | None = None,
     random_state: RandomState = None,
 ) -> CensoredError:
-    """Estimate and bound the calibration error of people of whom some are cut off.
+    """Interval and bound the calibration error of people of whom some are cut off.
 
     Parameters
     ----------
@@ -484,7 +486,7 @@ def censored_error(
         found = _sizes(cells.at_points(), masses, jumps, 0.0, unknown)
     low, high = 0.0, 0.5
     coverage = {
-        level: Estimate(min(max(share, 0.0), 1.0), 0.0, 1.0)
+        level: Interval(min(max(share, 0.0), 1.0), 0.0, 1.0)
         for level, (share, *_) in found.shares.items()
     }
     n, known = n_effective(_weights(cells)), _weights(cells)[~cells.unknown]
@@ -520,3 +522,70 @@ def censored_error(
         float(np.clip(0.5 - found.level, 0.0, 1.0)),
         coverage,
     )
+
+
+# --- the event by the horizon
+
+LEAST_REACHED = 5
+"""Fewest people who reached the horizon, for an upper end by the Kaplan-Meier estimate."""
+
+
+def rates_by_horizon(
+    times: Outcomes, predicted: Floats, weights: Floats, confidence: float
+) -> dict[str, float | int]:
+    """Return the predicted and the observed rate of the event by the horizon, with bounds.
+
+    `confidence` is that of each interval.
+    """
+    assert times.horizon is not None
+    happened, lost = times.happened, times.is_lost
+    estimate = KaplanMeier.of(times.value, happened, weights)
+    observed = float(estimate.at(times.horizon))
+    n = n_effective(weights)
+    least, most = (
+        float(np.average(mask, weights=weights)) * n for mask in (happened, happened | lost)
+    )
+    lowest = share_interval(least, n, confidence)[0]
+    highest = share_interval(most, n, confidence)[1]
+    low, high = estimate.interval(times.horizon, confidence)
+    reached = weights[times.has_reached]
+    if not reached.any() or n_effective(reached) < LEAST_REACHED:
+        # the estimate ends before the horizon: its last value is a lower end only
+        high = 1.0
+    return {
+        "n": times.n_samples,
+        "n_events": int(happened.sum()),
+        "n_lost": int(lost.sum()),
+        "predicted": float(np.average(predicted, weights=weights)),
+        "observed": observed,
+        # without an event there is no variance, but the bounds need none
+        "low": max(low, lowest),
+        "high": min(high, highest),
+        "least": lowest,
+        "most": highest,
+    }
+
+
+# --- new times, cut off as those that were seen
+
+
+def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Outcomes:
+    """Return new times of the same people, cut off as they were, from `latent` times until events.
+
+    A person who was lost is cut off at the same time. When the others would have been cut off is
+    drawn from the Kaplan-Meier estimate of that time, given that it is later than what was seen of
+    them. This assumes that it is independent of the features, so it is approximate.
+    """
+    lost = times.is_lost
+    estimate = KaplanMeier.of(times.value, lost)
+    before = estimate.at(times.value)
+    levels = before + (1 - before) * fresh(lost.size, random)
+    # beyond the last of these times nobody is cut off
+    drawn = np.append(estimate.values, np.inf)[np.searchsorted(estimate.cdf, levels)]
+    cut = np.where(lost, times.value, drawn)
+    happened = latent <= cut
+    if times.horizon is not None:
+        happened &= latent < times.horizon
+        cut = np.minimum(cut, times.horizon)
+    seen = np.where(happened, latent, np.minimum(latent, cut))
+    return times.completed(seen, happened)

@@ -11,6 +11,7 @@ from evenhand.certificates.certificate import (
     Method,
     Promise,
     Thinned,
+    proof_rows,
     question_keys,
 )
 from evenhand.certificates.certify import (
@@ -26,12 +27,12 @@ from evenhand.certificates.parts import (
     WIDER_LEVELS,
     WORST,
     EventPart,
-    PlainInterval,
     count_events,
     coverage_floor,
     part_of_base,
 )
 from evenhand.certificates.unions import Unions
+from evenhand.results import PlainInterval
 
 __all__ = [
     "Certificate",

@@ -31,7 +31,6 @@ from evenhand.certificates.parts import (
     WORST,
     EventPart,
     Part,
-    PlainInterval,
     Values,
     bias_bounds,
     coverage_floor,
@@ -42,7 +41,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.links import Link, make_link
 from evenhand.outcomes import thinned_rows
 from evenhand.report import ASSUMED, NOT_COVERED, QUESTIONS, WHY, certificate_text
-from evenhand.results import plain
+from evenhand.results import PlainInterval, Proof, plain
 
 Statistic = Literal["mean_pit", "gap", "bias"]
 
@@ -1035,3 +1034,32 @@ def question_keys(proof: Certificate) -> list[Answer]:
         *((f"{whether}: {question}", known, why) for question, known, why in events),
         *((f"{among}: {question}", known, why) for question, known, why in every),
     ]
+
+
+# --- rows of what is proven
+
+
+def proof_rows(certificate: Certificate | None) -> Proof | None:
+    """Return a certificate as rows, with its bounds for every group."""
+    if certificate is None:
+        return None
+    # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
+    is_event = certificate.kind is OutcomeKind.BINARY
+    every = certificate.table()
+    every = every[["mass", "bias_low", "bias_high"]] if is_event else every
+    events, follow_up, unions = certificate.events, certificate.follow_up, certificate.unions
+    same = ("confidence", "method", "n_samples", "n_draws", "assumptions", "not_covered")
+    return Proof.of(
+        {name: getattr(certificate, name) for name in same}
+        | {
+            "link_bound": certificate.bound,
+            "average_error": None if is_event else certificate.average_error(),
+            "groups": [] if is_event else certificate.named_table().to_dict("records"),
+            "every_group": every.to_dict("records"),
+            "events": None if events is None else certificate.event_table().to_dict("records"),
+            "questions": certificate.questions.to_dict("records"),
+            "atom": certificate.at,
+            "follow_up": None if follow_up is None else vars(follow_up),
+            "unions": None if unions is None else unions.facts(),
+        }
+    )

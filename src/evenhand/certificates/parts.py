@@ -37,6 +37,7 @@ from evenhand.calibration import (
 )
 from evenhand.draws import jittered
 from evenhand.links import Link
+from evenhand.results import PlainInterval
 
 WORST = 0.5
 """Largest possible W1 error."""
@@ -44,7 +45,7 @@ WORST = 0.5
 # --- what each bound is proven for (method: 12)
 
 
-class Proof(NamedTuple):
+class Proven(NamedTuple):
     """Cells for which a bound is proven.
 
     Parameters
@@ -69,26 +70,26 @@ class Proof(NamedTuple):
 
 
 PROVEN = {
-    "norm": Proof("before the draw of a link, widths and draws are not independent"),
-    "norm under a link": Proof(
+    "norm": Proven("before the draw of a link, widths and draws are not independent"),
+    "norm under a link": Proven(
         "the error of an averaged position under a link needs its draws",
         has_link=True,
         has_widths=False,
     ),
-    "ordered": Proof(
+    "ordered": Proven(
         "profiles are in one order only if the completed PIT does not depend on the draw",
         frozenset({Reading.AVERAGED, Reading.UNKNOWN}),
         has_link=True,
         has_widths=False,
     ),
-    "lattice": Proof(
+    "lattice": Proven(
         "both positions of a person lie in one served cell, which needs the person's own draws",
         frozenset({Reading.AVERAGED}),
         has_link=True,
         has_counts=False,
     ),
-    "coverage": Proof("coverage is that of served intervals"),
-    "gap": Proof("gaps are distances of served PITs from their draws", has_counts=False),
+    "coverage": Proven("coverage is that of served intervals"),
+    "gap": Proven("gaps are distances of served PITs from their draws", has_counts=False),
 }
 """Cells for which each bound is proven, by the name of the bound."""
 
@@ -258,37 +259,6 @@ WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of intervals without a draw, among which the risk is shared equally."""
 
 
-@dataclass(frozen=True)
-class PlainInterval:
-    """Lower bound for the coverage of an interval without a draw in every group.
-
-    The bounds of all `WIDER_LEVELS` hold simultaneously, at every group size.
-
-    Parameters
-    ----------
-    level : float
-        Nominal level of the central prediction interval.
-    mass : float
-        Smallest share of people in the group.
-    floor : float
-        Lower bound for the coverage in every group of at least this share of people, 0 to 1. There
-        is no upper bound below 1, unless the group contains nearly all people.
-    covered : float
-        Share of all of these people whose outcome the interval covers: an estimate.
-    n_samples : int
-        Number of people.
-    confidence : float
-        Probability, over the rows, that the bounds of all levels hold.
-    """
-
-    level: float
-    mass: float
-    floor: float
-    covered: float
-    n_samples: int
-    confidence: float
-
-
 def coverage_floor(n_missed: int, n: int, level: float, size: float, confidence: float) -> float:
     """Lower bound for the coverage of a deterministic interval in every group of a given size."""
     shared = len(WIDER_LEVELS) if level in WIDER_LEVELS else 1
@@ -367,7 +337,8 @@ class Part(OneLine):
         for level in WIDER_LEVELS:
             covered = n - self.plain(level).n_at_least(TINY)
             floor = coverage_floor(n - covered, n, level, size, confidence)
-            found.append(PlainInterval(level, mass, floor, covered / n, n, confidence))
+            share = covered / n
+            found.append(PlainInterval(level=level, mass=mass, floor=floor, covered=share))
         return tuple(found)
 
 

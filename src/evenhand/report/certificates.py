@@ -33,7 +33,7 @@ from evenhand.report.document import Facts, Paragraph, headed, short_text
 from evenhand.report.kinds import SCALE, people_of
 from evenhand.report.slots import compared, union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
-from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
+from evenhand.results import Bound, EventBound, NamedBound, Values, rows_from
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp
@@ -210,12 +210,11 @@ def certificate_text(proof: Certificate) -> str:
     size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
     # an interval of a yes or no has no meaning
     intervals = proof.plain_intervals(size) if off_atom or not events else ()
-    plain = [PlainInterval.of(vars(one)) for one in intervals]
     every = rows_from(Bound, proof.table(SIZES)) if proof.bounds_every_group else ()
     tables = (
         named_bounds(() if is_event else rows_from(NamedBound, proof.named_table())),
         every_group(every, people),
-        plain_intervals(plain, may_be_lost=followed is not None),
+        plain_intervals(intervals, may_be_lost=followed is not None),
         event_bounds(events),
     )
     unanswered = proof.questions[~proof.questions["answered"]]["question"]
@@ -422,9 +421,9 @@ def _statements(found: Selection) -> Iterator[str]:
     if found.alpha == 1:
         return
     if found.plain is not None:
-        plain, wider = found.plain
+        _, wider = found.plain
         than = f"; its interval is {compared(wider)} than the randomized one"
-        own = f"{confidence_in_full(plain.confidence)} confidence of its own"
+        own = f"{confidence_in_full(found.certificate.confidence)} confidence of its own"
         yield f"The floor without a draw has {own}{than * (found.atom is not None)}."
     least = "the smallest that is tried" if found.is_least else "the least"
     if found.goal is None:

@@ -128,7 +128,7 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
         python = "audit(model, X, evenhand.Outcomes(y, event, horizon=60))"
         yield Step(f"{until} (--horizon).") if options else Step(f"{until}.", python)
         return
-    floors = [one for one in rows.plain_intervals if one.mass == MASS and (one.floor or 0) > 0]
+    floors = [one for one in rows.plain_intervals if one.mass == MASS and one.floor > 0]
     wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
     size = f"{in_full(MASS)} of {kind.people}"
     what = f"To prove coverage for every group of at least {size}, use {wider}a draw."

@@ -389,12 +389,12 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
                 )
         return
     plain = [one for one in rows.plain_intervals if one.mass == mass]
-    useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
+    useful = [one for one in plain if one.floor >= LEAST_FLOOR]
     # the narrowest interval that covers half of every group; beside a draw, as much as that does
-    shown = [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]
+    shown = [one for one in useful if one.floor >= 0.5][:1] or useful[-1:]
     if rows.is_randomized:
         least = (bound.coverage_80_low or 0.0) if bound is not None and is_useful else 0.0
-        covering = [one for one in plain if (one.floor or 0.0) >= least] or plain[-1:]
+        covering = [one for one in plain if one.floor >= least] or plain[-1:]
         shown = covering[:1] if least >= LEAST_FLOOR else []
     for each in shown:
         level, floor = in_full(each.level), at_least(each.floor, percent)

@@ -337,7 +337,7 @@ def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Tab
     masses = sorted({one.mass for one in found if one.mass < 1})
     floors = {(one.level, one.mass): one.floor for one in found}
     levels = [one for one in found if masses and one.mass == masses[0]]
-    if max((floor or 0.0 for floor in floors.values()), default=0.0) < LEAST_FLOOR:
+    if max(floors.values(), default=0.0) < LEAST_FLOOR:
         return None
 
     def floor(one: PlainInterval, mass: float) -> str:

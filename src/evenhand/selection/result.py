@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand._format import Summarized, digits_of, one_line
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.audits import Audit, censored_log_score
+from evenhand.audits import Audit
 from evenhand.calibration import Cells, estimated_error
 from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
@@ -21,7 +21,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import caveat, guarantee, selection_text
-from evenhand.scoring import crps, interval_width, log_score_on
+from evenhand.scoring import censored_log_score, crps, interval_width, log_score_on
 from evenhand.search import FoundGroup, GroupSearch
 from evenhand.selection.plans import planned_unions
 from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target, mean_width
