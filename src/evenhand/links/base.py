@@ -92,11 +92,6 @@ def draw_edges(t: Floats, span: float) -> Floats:
 class MeanPITTable:
     """Mean PIT and its integral for `u <= 1/2`, exact to about 1e-11.
 
-    They are tabulated in the negative log odds `t = log((1 - u) / u)`, which is 0 at the median. In
-    `t`, and in draws over the link's mean error, features have a width of about one. They are near
-    the median and where even the largest draws leave `u` near 0. Between the two, `mu` is a
-    quadratic in `t` up to terms that fall exponentially.
-
     Parameters
     ----------
     span : float
