@@ -13,6 +13,7 @@ from scipy import special, stats
 from complaints import refused
 from evenhand import Forecast, Outcomes, audit, compare
 from evenhand.audits import Search, comparison
+from evenhand.calibration import Profile, paired_change
 from repeats import most_failures, repeats, statistical
 
 replace = msgspec.structs.replace
@@ -132,9 +133,9 @@ def test_both_audits_use_the_same_rows_whatever_the_seed(n):
 
 def test_the_interval_of_a_bias_is_that_of_a_paired_t_test():
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
-    sides = comparison.Profile(first), comparison.Profile(second)
+    sides = Profile(first), Profile(second)
     mask = np.arange(80) < 60
-    found = comparison.paired_change(*sides, np.ones(80), mask, 4, 0.95)
+    found = paired_change(*sides, np.ones(80), mask, 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
@@ -145,8 +146,8 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test():
 def test_changes_have_intervals_from_50_rows_on(n):
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
-    sides = [comparison.Profile(values) for values in (first, second)]
-    found = comparison.paired_change(*sides, np.ones(n), np.ones(n, dtype=bool), 1, 0.95)
+    sides = [Profile(values) for values in (first, second)]
+    found = paired_change(*sides, np.ones(n), np.ones(n, dtype=bool), 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
 
@@ -186,13 +187,13 @@ def test_paired_intervals_contain_all_true_changes_jointly(scenario, correlation
             for kind, score in ((first, z), (second, other))
         ]
         ones = np.ones(GROUPS * ROWS)
-        errors = [comparison.Profile((pit[:, None] <= EDGES).astype(float), EDGES) for pit in pits]
+        errors = [Profile((pit[:, None] <= EDGES).astype(float), EDGES) for pit in pits]
         shares = [
-            comparison.Profile((np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], is_share=True)
+            Profile((np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], is_share=True)
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = [comparison.paired_change(*sides, ones, mask, GROUPS, 0.95) for mask in masks]
+            found = [paired_change(*sides, ones, mask, GROUPS, 0.95) for mask in masks]
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 

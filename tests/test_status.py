@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from browser.report_examples import AUDITS, FAMILY, deterministic, group, made, rates
-from evenhand.audits import detectable_error
 from evenhand.audits.verdict import decided, status_of
 from evenhand.report import audit_markdown, audit_text
 from evenhand.report.charts import Points, Row, overview
 from evenhand.report.slots import Slots, name_of
 from evenhand.report.tables import result
 from evenhand.results import Condition, Finding, Verdict
+from evenhand.search import detectable_error
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
 

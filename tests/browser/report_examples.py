@@ -121,6 +121,7 @@ def unknown(value, key=""):
     if isinstance(value, list):
         return [unknown(item, key) for item in value]
     kept = {"n_samples", "n_draws", "confidence", "mass", "n", "error", "start", "end", "level"}
+    kept |= {"floor", "covered"}
     return None if isinstance(value, float) and key not in kept else value
 
 

@@ -24,10 +24,11 @@ from evenhand.audits.run import AuditedRows, audited
 from evenhand.calibration import (
     COVERED,
     MEASURES,
+    Profile,
     coverage_name,
     covered,
-    n_effective,
     own_parts,
+    paired_change,
     ramps_at,
     weighted_mean_band,
 )
@@ -45,95 +46,6 @@ from evenhand.results import (
     with_ends,
 )
 from evenhand.tables import EVERYONE
-
-# --- simultaneous intervals for paired changes of group statistics
-# Each statistic is the distance of a mean to a target: `T = mean_k |E profile_k - target_k|`. The
-# profile of an error is the share of PITs at or below each edge, its target the edge itself, so
-# that `T` is the W1 distance to the uniform distribution; the profile of a coverage is one number,
-# covered or not, and its target the level; that of a bias is the residual, and its target 0.
-
-CERTAIN = 3.0
-"""Standard errors beyond which the sign of a mean minus its target is taken as known."""
-
-LEAST_ROWS = 50
-"""Effective rows below which a change has no interval: it is asymptotic."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Values of each row whose means are compared with a target.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, k)
-        Profile of each row.
-    target : ndarray of shape (k,) or None
-        Target of the means; None for the mean itself, of profiles of one number.
-    is_share : bool
-        Whether the values are shares of one event, between 0 and 1.
-    """
-
-    values: Floats
-    target: Floats | None = None
-    is_share: bool = False
-
-
-def paired_change(
-    first: Profile, second: Profile, weight: Floats, mask: Mask, n_intervals: int, confidence: float
-) -> Interval:
-    """Return the change of a statistic in a group, with its Bonferroni interval.
-
-    Rows have one order in both audits. `n_intervals` intervals, over all groups, contain the truth
-    together with the confidence.
-
-    Where a mean differs clearly from its target, the statistic is linear in the means, and its
-    change is a mean of differences between rows: its interval is that of a paired t-test. The sign
-    of a mean near its target is not known: the interval uses the least favourable one, and is wider
-    by the largest bias that the statistic can have there, the mean absolute error of the mean. All
-    of this is asymptotic in the rows of a group. Shares get pseudo-rows with changes of 1 and -1,
-    as in the intervals of Bonett and Price (2012): a share that changes in no row has an interval.
-    """
-    tail = (1 - confidence) / (2 * n_intervals)
-    weight = weight[mask]
-    share, n = weight / weight.sum(), n_effective(weight)
-    before, influences, bias = _side(first, mask, share)
-    after, others, other_bias = _side(second, mask, share)
-    change = after - before
-    # reciprocals of equal shares may be a rounding error below their number
-    if n < LEAST_ROWS - 1e-6:
-        return Interval(change, np.nan, np.nan)
-    # the least favourable signs of means near their targets
-    variance = max(float(((v - u) ** 2).sum()) for u in influences for v in others)
-    t = -float(special.stdtrit(n - 1, tail))
-    if first.is_share:
-        variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
-    half = t * float(np.sqrt(variance))
-    low, high = change - half - other_bias, change + half + bias
-    if first.is_share:
-        low, high = max(low, -1.0), min(high, 1.0)
-    return Interval(change, low, high)
-
-
-def _side(
-    profile: Profile, mask: Mask, share: Floats
-) -> tuple[float, tuple[Floats, Floats], float]:
-    """Return the statistic of a group, its influence functions and the bound of its bias.
-
-    `share` are the shares of its rows in their weight.
-    """
-    values = profile.values[mask]
-    k = values.shape[-1]
-    off = mean = share @ values
-    centred = share[:, None] * (values - mean) / k
-    error = k * np.sqrt((centred**2).sum(axis=0))
-    sign, is_certain = np.ones(k), np.ones(k, dtype=np.bool_)
-    if profile.target is not None:
-        off = mean - profile.target
-        sign, is_certain = np.where(off < 0, -1.0, 1.0), np.abs(off) >= CERTAIN * error
-    certain, uncertain = centred @ (sign * is_certain), centred @ (sign * ~is_certain)
-    bias = float((error * ~is_certain).mean() * np.sqrt(2 / np.pi))
-    return float((sign * off).mean()), (certain + uncertain, certain - uncertain), bias
-
 
 # --- what is paired: values of each row of both audits
 

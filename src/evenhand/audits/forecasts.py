@@ -302,14 +302,6 @@ OF_ROWS = (
 """Fields with a value of each row, and the part off an atom."""
 
 
-def event_probability(forecast: Forecast) -> Floats:
-    """Return each person's probability of the event, shape (n,).
-
-    Only its mean over draws matters for the calibration of events (outcomes: Theorem 4.3).
-    """
-    return over_draws(forecast.event_probability())
-
-
 # --- scores of each row
 
 
@@ -482,13 +474,14 @@ class RowReader:
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
         # the event of a hurdle is an outcome off its atom, where its continuous part is read
+        # only the mean over draws matters for the calibration of events (outcomes: Theorem 4.3)
         events, positive, off = None, None, np.empty(0, np.intp)
         if self.kind is OutcomeKind.BINARY:
-            events = Events(outcomes.value, event_probability(forecast))
+            events = Events(outcomes.value, over_draws(forecast.event_probability()))
         elif self.kind is OutcomeKind.HURDLE:
             is_off = forecast.is_off_atom(outcomes.value)
             off = np.flatnonzero(is_off)
-            events = Events(is_off.astype(np.float64), event_probability(forecast))
+            events = Events(is_off.astype(np.float64), over_draws(forecast.event_probability()))
         # there may be no outcome but the atom
         if off.size:
             part = forecast.positive_part()[off]
@@ -670,7 +663,7 @@ def _kept(
     # leaks are detected by ranks; every distribution has a median, but a mean may need an
     # integral
     is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-    median = event_probability(some) if is_binary else over_draws(some.ppf(0.5))
+    median = over_draws(some.event_probability()) if is_binary else over_draws(some.ppf(0.5))
     scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
     keys: dict[str, Floats] = {}
     names = _own_names(few, outcomes)

@@ -6,8 +6,6 @@ Everything that is decided of a finding is decided here, once (verdict: 3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import sqrt
-from statistics import NormalDist
 
 import msgspec
 
@@ -21,6 +19,7 @@ from evenhand.results import (
     Status,
     Verdict,
 )
+from evenhand.search import detectable_error
 
 replace = msgspec.structs.replace
 
@@ -213,10 +212,6 @@ def judged_everyone(
 
 # --- the verdict (verdict: 3)
 
-NORMAL = NormalDist()
-POWER = 0.8
-"""Probability with which a detectable error is found."""
-
 
 def status_of(rows: AuditRows) -> Status:
     """Return the status of an audit, by the groups that it marks as problems."""
@@ -235,19 +230,6 @@ def status_of(rows: AuditRows) -> Status:
         + any(one.is_beyond(rows.tolerance) for one in rows.overall),
         detectable=detectable,
     )
-
-
-def detectable_error(n: float, level: float, variance: float | None = None) -> float:
-    """Return the error of `n` rows that a two-sided test at a level finds with 80% probability.
-
-    `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
-    is the W1 distance of PITs from uniform ones, whose variance is 1/12.
-    """
-    reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
-    if variance is None:
-        return reach / sqrt(12 * n)
-    # the count is an integer: half of it for continuity
-    return reach * sqrt(variance / n) + 1 / (2 * n)
 
 
 def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:

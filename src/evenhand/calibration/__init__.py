@@ -11,11 +11,8 @@ from evenhand.calibration.bands import (
     error_interval,
     local_levels,
     local_levels_band,
-    mean_bounds,
     share_bound,
     share_interval,
-    weighted_mean_band,
-    weighted_share_band,
 )
 from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, ratio
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
@@ -62,6 +59,13 @@ from evenhand.calibration.kaplan_meier import (
     cut_off,
     estimated_error,
     rates_by_horizon,
+)
+from evenhand.calibration.means import (
+    Profile,
+    mean_bounds,
+    paired_change,
+    weighted_mean_band,
+    weighted_share_band,
 )
 
 __all__ = [

@@ -8,21 +8,19 @@ the CVaR for every mass simultaneously.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv, gammaln, ndtri, xlogy
+from scipy.special import betainccinv, betaincinv, gammaln, xlogy
 
 from evenhand._format import OneLine
 from evenhand._validate import Floats, Mask, Pair
-from evenhand.calibration.errors import n_effective, quantile_distance
+from evenhand.calibration.errors import quantile_distance
 from evenhand.draws import RandomState, generator
-from evenhand.results import Interval
 
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
@@ -503,102 +501,3 @@ def error_interval(
     farthest = ((upper - lower) * (right - left)).sum() / 2
     farthest += quantile_distance((lower + upper) / 2, ends)
     return float(nearest.sum()) / 2, min(float(farthest), 0.5)
-
-
-# --- intervals of weighted means
-
-Z95 = 1.959964
-"""Normal quantile of 95% confidence intervals."""
-
-
-def weighted_mean_band(values: Floats, weight: Floats | None, z: float = Z95) -> Interval:
-    """Return a weighted mean with a normal interval from the variance between people."""
-    if np.isinf(values).any():
-        return Interval(float(np.average(values, weights=weight)))
-    mean, variance, n = weighted_mean(values, weight)
-    # one row has no variance estimate: the interval is unknown, not of width 0
-    half = z * float(np.sqrt(variance)) if n >= 2 else np.nan
-    return Interval(mean, mean - half, mean + half)
-
-
-def weighted_share_band(values: Floats, weight: Floats | None) -> Interval:
-    """Return a weighted mean of shares with Wilson's 95% confidence interval."""
-    mean, variance, n = weighted_mean(values, weight)
-    variance = variance if n >= 2 else 0.0
-    # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
-    mean = min(max(mean, 0.0), 1.0)
-    # shares over several draws vary less than single trials: n becomes the number of single trials
-    # whose mean would have this variance
-    n = mean * (1 - mean) / variance if variance > 0 else n
-    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
-    return Interval(mean, max(float(centre - half), 0.0), min(float(centre + half), 1.0))
-
-
-def weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
-    """Return a weighted mean, its variance and the effective number of rows."""
-    weight = np.ones(values.size) if weight is None else weight
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
-    return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)
-
-
-# --- bounds for the mean of a group whose members are known by probability
-
-BIN_ROWS = 100
-"""Smallest number of rows with similar probabilities that are compared with each other."""
-
-MOST_BINS = 20
-"""Largest number of bins of similar probabilities."""
-
-
-def mean_bounds(
-    values: Floats, shares: Floats, weights: Floats, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Return bounds for the mean of a group, whatever the relation of membership and values.
-
-    People with a probability of membership `p`, an entry of `shares`, have an unknown part `p` who
-    are members. Their mean value is largest if these are the people with the largest values. The
-    bounds compare people within bins of similar probabilities, so they are slightly wider than the
-    sharpest bounds given the probabilities. They assume that the probabilities, not all 0, are
-    correct on average in each bin, and hold asymptotically (Kallus, Mao and Zhou, Management
-    Science, 2022).
-
-    Examples
-    --------
-    >>> values = np.repeat([0.0, 1.0], 500)
-    >>> low, high = mean_bounds(values, np.full(1000, 0.8), np.ones(1000))
-    >>> 0.33 < low < 3 / 8 and 5 / 8 < high < 0.67  # at least 0.3 of 0.8 have 0, at most 0.5
-    True
-    """
-    low = -_upper_bound(-values, shares, weights, confidence)
-    return low, _upper_bound(values, shares, weights, confidence)
-
-
-def _upper_bound(values: Floats, shares: Floats, weights: Floats, confidence: float) -> float:
-    """Return the upper end of a confidence interval for the largest possible mean."""
-    total = float(weights @ shares)
-    best = np.empty(values.size)
-    for rows in _bins(shares):
-        # people with values above the cut have the total weight of the members
-        size = float(weights[rows] @ shares[rows] / weights[rows].sum())
-        falling = -values[rows], min(size, 1.0)
-        cut = -np.quantile(*falling, weights=weights[rows], method="inverted_cdf")
-        # the largest sum of members' values is size * cut + sum of the excesses over the cut
-        best[rows] = shares[rows] * cut + np.maximum(values[rows] - cut, 0.0)
-    bound = float(weights @ best) / total
-    # the derivative in the cut is 0 at the optimum, so its sampling error has no effect
-    influence = weights * (best - shares * bound) / total
-    return bound - float(ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence))
-
-
-def _bins(shares: Floats) -> Iterable[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Yield the rows of each bin of similar probabilities; equal ones are in one bin."""
-    order = np.argsort(shares, kind="stable")
-    count = min(MOST_BINS, max(shares.size // BIN_ROWS, 1))
-    rising = shares[order]
-    cuts = rising[np.rint(np.linspace(0, shares.size, count + 1)[1:-1]).astype(np.intp)]
-    ends = np.unique([0, *np.searchsorted(rising, cuts), shares.size])
-    for start, stop in pairwise(ends):
-        yield order[start:stop]

@@ -8,7 +8,9 @@ from evenhand.search.miscoverage import conditional_miscoverage
 from evenhand.search.scan import (
     FEW_ROWS,
     MIN_SIZE,
+    POWER,
     Scanned,
+    detectable_error,
     group_test_rows,
     scan_groups,
     scan_rows,

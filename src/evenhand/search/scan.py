@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -820,6 +821,24 @@ def group_test_rows(
     variance = mean - 2 * special.owens_t(h, math.sqrt(1 / 3)) - mean**2
     needed = (critical + special.ndtri(power) * math.sqrt(12 * variance)) / (math.sqrt(12) * error)
     return max(math.ceil(needed**2), check_count("min_size", min_size))
+
+
+NORMAL = NormalDist()
+POWER = 0.8
+"""Probability with which a detectable error is found."""
+
+
+def detectable_error(n: float, level: float, variance: float | None = None) -> float:
+    """Return the error of `n` rows that a two-sided test at a level finds with 80% probability.
+
+    `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
+    is the W1 distance of PITs from uniform ones, whose variance is 1/12.
+    """
+    reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
+    if variance is None:
+        return reach / math.sqrt(12 * n)
+    # the count is an integer: half of it for continuity
+    return reach * math.sqrt(variance / n) + 1 / (2 * n)
 
 
 def shift_of(error: float) -> float:

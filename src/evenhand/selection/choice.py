@@ -29,7 +29,7 @@ from evenhand._validate import (
     named,
     outcomes_checked,
 )
-from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
@@ -53,6 +53,7 @@ from evenhand.forecasters import (
 from evenhand.links import Link, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.report import worth_sentence
+from evenhand.scoring import over_draws
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.result import (
     COMPARED_DRAWS,
@@ -503,7 +504,7 @@ def _certify_model(
         cells.append(forecast.cells(some, rounding=spread, ties=ties[block]))
         if forecast.outcome_kind is OutcomeKind.HURDLE:
             is_off = forecast.is_off_atom(some.value)
-            chance.append(event_probability(forecast))
+            chance.append(over_draws(forecast.event_probability()))
             if is_off.any():
                 part = forecast[is_off].positive_part()
                 off.append(part.cells(some.take(is_off), ties=ties[block][is_off]))

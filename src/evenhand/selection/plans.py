@@ -14,12 +14,11 @@ from scipy.special import bdtrik, ndtri
 
 from evenhand._format import OneLine, Summarized, in_full, number, points_in_full
 from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
-from evenhand.audits import POWER, detectable_error
 from evenhand.calibration import CDFBands, error_interval, local_levels
 from evenhand.certificates import WIDER_LEVELS, WORST, LinkBounds, coverage_floor
 from evenhand.links import Link, make_link
 from evenhand.report import plan_text
-from evenhand.search import MIN_SIZE
+from evenhand.search import MIN_SIZE, POWER, detectable_error
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
