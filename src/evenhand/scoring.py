@@ -26,7 +26,7 @@ from evenhand._validate import (
     check_fraction,
     check_weights,
 )
-from evenhand.calibration import binomial_intervals, check_events, mid_ranks, rank_parts
+from evenhand.calibration import binomial_intervals, check_events, mid_ranks, over_draws, rank_parts
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, Rounding
@@ -223,7 +223,7 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
         If an outcome is outside the support of its forecast, where the score is infinite.
     """
     outcomes = check_finite("y", y)
-    scores = over_draws(-forecast.log_density(outcomes))
+    scores = log_loss(forecast, outcomes)
     outside = np.isposinf(scores)
     if outside.any():
         rule = "lie within the support of the forecasts"
@@ -317,10 +317,6 @@ def _in_blocks(
         np.concatenate([over_draws(values) for values in each])
         for each in zip(*blocks, strict=True)
     ]
-
-
-def over_draws(values: Floats) -> Floats:
-    return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)
 
 
 # --- scores of probabilities of 0/1 outcomes, and the isotonic curve with its band

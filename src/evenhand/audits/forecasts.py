@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_outcomes, rows_from
-from evenhand.calibration import COVERED, Cells, Events, cut_off
+from evenhand.calibration import COVERED, Cells, Events, cut_off, over_draws
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh, jittered
@@ -25,7 +25,6 @@ from evenhand.scoring import (
     log_loss,
     log_score,
     log_score_on,
-    over_draws,
     spread,
 )
 from evenhand.search import Simulate, n_simulated

@@ -47,6 +47,7 @@ from evenhand.calibration.group_sums import (
     GroupSums,
     coverage_name,
     given_forecast,
+    hall,
     holm,
     own_parts,
     rate_error,
@@ -63,6 +64,7 @@ from evenhand.calibration.kaplan_meier import (
 from evenhand.calibration.means import (
     Profile,
     mean_bounds,
+    over_draws,
     paired_change,
     weighted_mean_band,
     weighted_share_band,

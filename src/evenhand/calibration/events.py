@@ -14,6 +14,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Ints, Pair, as_floats, check_finite, check_rows, refuse_entry
 from evenhand.calibration.bands import binomial_intervals
+from evenhand.calibration.means import over_draws
 
 # --- exact tests, and intervals of rates
 
@@ -216,7 +217,7 @@ def rank_parts(rank: Floats, k: int) -> Ints:
 def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
     """Check probabilities and events, one of each per person."""
     values = as_floats("probability", probability)
-    means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
+    means = check_finite("probability", over_draws(values))
     refuse_entry("probability", values, (values < 0) | (values > 1), "lie between 0 and 1")
     occurred = check_rows("event", event, means.size)
     remedy = "code the event as 1 and its absence as 0"

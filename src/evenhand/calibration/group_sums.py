@@ -343,16 +343,24 @@ def weighted_p_value(
 
     The variance is the sum of squares, uncentred as the null mean is known, and at least
     `least_variance`; the value is the one of the studentized sum and of Hall's transformation of it
-    (Journal of the Royal Statistical Society B 54, 1992) that is nearer to 0, with Student tails.
+    that is nearer to 0, with Student tails.
     """
     variance = max(float((values**2).sum()), least_variance)
     if not variance > 0:
         return 1.0, 0.0, 0.0
     t = float(values.sum()) / variance**0.5
     skewness = float(np.clip((values**3).sum() / variance**1.5, -1.0, 1.0))
-    hall = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-    z = float(np.sign(t)) * min(abs(t), abs(hall)) if t * hall > 0 else 0.0
+    other = hall(t, skewness)
+    z = float(np.sign(t)) * min(abs(t), abs(other)) if t * other > 0 else 0.0
     return float(2 * special.stdtr(n_effective - 1, -abs(z))), z, variance**0.5
+
+
+def hall(t: float, k: float) -> float:
+    """Return Hall's transformation of a studentized sum, by the skewness `k` of the mean.
+
+    It is normal to a higher order (Journal of the Royal Statistical Society B 54, 1992).
+    """
+    return t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
 
 
 def least_variances(happened: Floats, probability: Floats, weights: Floats) -> Floats:

@@ -13,6 +13,12 @@ from evenhand._validate import Floats, Mask
 from evenhand.calibration.errors import n_effective
 from evenhand.results import Interval
 
+
+def over_draws(values: Floats) -> Floats:
+    """Return the mean of each person's values over draws, (n, m) -> (n,); (n,) as they are."""
+    return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)
+
+
 # --- intervals of weighted means
 
 Z95 = 1.959964

@@ -33,6 +33,7 @@ from evenhand._validate import (
     refuse_entry,
     typed,
 )
+from evenhand.calibration import over_draws
 from evenhand.distributions import (
     Distribution,
     OutcomeKind,
@@ -690,4 +691,4 @@ def allows_missing(estimator: Any) -> bool | None:
 def point_forecast(forecast: Forecast) -> Floats:
     """Return the mean of each row's forecast, averaged over several draws, shape (n,)."""
     mean = np.concatenate([forecast[rows].mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
-    return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
+    return over_draws(mean)

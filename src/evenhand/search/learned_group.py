@@ -31,7 +31,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import Cells, as_cells, covered
+from evenhand.calibration import Cells, as_cells, covered, hall
 from evenhand.draws import RandomState, generator
 from evenhand.search.worst_groups import LEAST_WIDTH, group_sizes, mean_cdfs
 from evenhand.tables import Condition, GroupRule, TableEncoder, as_table, take_rows
@@ -611,10 +611,8 @@ def studentized_p_value(
     equal. Luedtke & van der Laan (Annals of Statistics 44, 2016) use the same construction.
 
     The means over several draws of one person may be strongly skewed. If they are skewed to the
-    left, a studentized sum of few values is too often large. With the skewness `k` of the mean,
-    Hall's transformation `t + k t^2 / 3 + k^2 t^3 / 27 + k / 6` of the sum `t` (Journal of the
-    Royal Statistical Society B 54, 1992) is normal to a higher order; it is used where it is
-    smaller. Sums of squares need no assumption on the dependence between these draws.
+    left, a studentized sum of few values is too often large. Hall's transformation is used where it
+    is smaller. Sums of squares need no assumption on the dependence between these draws.
 
     Of a rare event that nobody in the group had, sums of squares and their skewness show nothing:
     the values are nearly equal, and their studentized sum is about the root of their number. For
@@ -630,9 +628,8 @@ def studentized_p_value(
     t = float(z.sum()) / math.sqrt(squares)
     # the scaled values of all folds have the same variance
     k = skewness / math.sqrt(z.size) if third is None else third / squares**1.5
-    transformed = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
     # math.erfc avoids an import of scipy.stats, which takes longer than the search
-    return 0.5 * math.erfc(min(t, transformed) / math.sqrt(2))
+    return 0.5 * math.erfc(min(t, hall(t, k)) / math.sqrt(2))
 
 
 def skewness_of(values: Floats) -> float:

@@ -30,7 +30,7 @@ from evenhand._validate import (
     outcomes_checked,
 )
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
-from evenhand.calibration import Cells, pathwise_errors
+from evenhand.calibration import Cells, over_draws, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
@@ -53,7 +53,6 @@ from evenhand.forecasters import (
 from evenhand.links import Link, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.report import worth_sentence
-from evenhand.scoring import over_draws
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.result import (
     COMPARED_DRAWS,
