@@ -12,15 +12,7 @@ from scipy import stats
 from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
 from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.audits import (
-    CountPlan,
-    NoteKind,
-    audit_schema,
-    count_rows,
-    judged,
-    notes_of,
-    parse_condition,
-)
+from evenhand.audits import CountPlan, count_rows, judged, parse_condition
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import Audited, read_subject
 from evenhand.calibration import Cells, calibration_error, cell_error, covered
@@ -28,6 +20,8 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.outcomes import Rounding, as_outcomes
+from evenhand.report import NoteKind, notes_of
+from evenhand.results import audit_schema
 from evenhand.tables import EVERYONE
 from parts_examples import QUICK_AUDIT as QUICK
 

@@ -23,8 +23,9 @@ from evenhand import (
     audit_pit,
     randomize,
 )
-from evenhand.audits import Audit, audit_schema, with_sources
+from evenhand.audits import Audit, with_sources
 from evenhand.monitoring import watch_schema
+from evenhand.results import audit_schema
 from parts_examples import QUICK_AUDIT, people, searching
 
 QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,))

@@ -16,12 +16,12 @@ from scipy import stats
 from censored_laws import SCALE, Sample, forecast_cdf, forecast_of
 from complaints import refused
 from evenhand import Forecast, Outcomes, audit, certify, compare
-from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import Audited, read_subject
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
-from evenhand.results import Censoring
+from evenhand.report import NoteKind, notes_of
+from evenhand.results import Censoring, audit_schema
 from parts_examples import QUICK_AUDIT, searching
 
 QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,)) | {"random_state": 5}

@@ -22,16 +22,7 @@ from scipy import special, stats
 import evenhand
 from complaints import refused
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import (
-    NoteKind,
-    Search,
-    audit_pit,
-    certify,
-    compare,
-    note,
-    notes_of,
-    with_sources,
-)
+from evenhand.audits import Search, audit_pit, certify, compare, with_sources
 from evenhand.audits import audit as full_audit
 from evenhand.calibration import Cells, calibration_curve, pathwise_errors
 from evenhand.certificates import certify_link
@@ -42,6 +33,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, make_link
 from evenhand.outcomes import Outcomes
+from evenhand.report import NoteKind, note, notes_of
 from parts_examples import searching
 from quadrature import gaussian_link
 from repeats import repeats, statistical

@@ -6,7 +6,8 @@ import pytest
 from scipy import integrate, stats
 
 from evenhand import audit_pit
-from evenhand.audits import NoteKind, Search, notes_of
+from evenhand.audits import Search
+from evenhand.report import NoteKind, notes_of
 from evenhand.search import conditional_miscoverage
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 

@@ -20,13 +20,14 @@ from sklearn.linear_model import LinearRegression
 from complaints import complaint, refused
 from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
+from evenhand.audits import CountPlan, audit_pit, count_rows, forecast_of
 from evenhand.audits.forecasts import RowReader
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, calibration_error
 from evenhand.certificates import certify_pit
 from evenhand.draws import fresh
 from evenhand.outcomes import Outcomes
+from evenhand.report import NoteKind, notes_of
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
 from evenhand.scale.parts_audit import (
     SCORES,

@@ -556,13 +556,13 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval():
     ceiling = f"{np.ceil(1000 * high) / 10:.1f}%"
     ends = f"{np.floor(1000 * low) / 10:.1f}% to {ceiling}"
     assert re.search(rf"with a draw, 80% interval +{ends} +{100 * found.wider:.0f}%", text)
-    plain, wider = found.plain
+    plain = found.plain
     every = certify_pit(law_pit(X, y)).plain_intervals(0.2)
     levels = {one.level: one.floor for one in every}
     assert plain.floor == levels[plain.level] >= low
     assert all(floor < low for level, floor in levels.items() if level < plain.level)
     z = stats.norm.ppf((1 + plain.level) / 2)
-    assert wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
+    assert plain.wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
     # wider than the 80% interval without a draw, of a normal forecast
     floor = f"{np.floor(1000 * plain.floor) / 10:.1f}%"
     wider_by = f"{100 * (z / stats.norm.ppf(0.9) - 1):.0f}%"

@@ -108,7 +108,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     assert found.alpha in ALPHAS
     assert found.group_error == 0.3
     assert (found.n_learning, found.n_certifying, found.atom) == (0, 1500, None)
-    plain, _ = found.plain
+    plain = found.plain
     low, high = law_of_counts(counts()[0]).pit_interval(counts()[1])
     tail = (1 - plain.level) / 2
     assert plain.covered == np.mean((high >= tail) & (low < 1 - tail))

@@ -9,7 +9,6 @@ import pytest
 from scipy import optimize, stats
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand.audits import Family
 from evenhand.calibration import Cells, GroupRows, calibration_error, covered
 from evenhand.calibration.group_sums import (
     bias_intervals,
@@ -17,6 +16,7 @@ from evenhand.calibration.group_sums import (
     error_intervals,
     most_variance,
 )
+from evenhand.results import Family
 from evenhand.search import scan_groups
 from parts_examples import QUICK_AUDIT, searching
 from repeats import most_failures, repeats, statistical

@@ -30,7 +30,7 @@ forecast = evenhand.Forecast.from_normal(np.zeros(300), np.ones(300))
 found = evenhand.audit(forecast, y=y, groups={"first half": np.arange(300) < 150}, random_state=0)
 assert found.score("average error") < 0.1, found.summary()
 assert "<strong>Audit of forecast</strong>" in found.to_html()
-from evenhand.audits import audit_schema
+from evenhand.results import audit_schema
 from evenhand.monitoring import Watch, watch_schema
 assert set(audit_schema()["$defs"]["AuditRows"]["required"]) <= set(found.to_dict())
 assert set(watch_schema()["required"]) <= set(Watch().to_dict())

@@ -14,11 +14,11 @@ from sphinx.util.docutils import SphinxDirective
 class RowTypes(SphinxDirective):
     """Each type of a JSON Schema, as a module describes it, with the kind of each of its keys."""
 
-    required_arguments = 2
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        room, module = map(importlib.import_module, self.arguments)
-        types = room.audit_schema()["$defs"]
+        module = importlib.import_module(*self.arguments)
+        types = module.audit_schema()["$defs"]
         lines: list[str] = []
         for name in types:
             if "properties" in types[name]:

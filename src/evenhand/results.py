@@ -719,6 +719,11 @@ class PlainInterval(Row, frozen=True):
     covered: float
     width: Number = None
 
+    @property
+    def wider(self) -> float:
+        """Relative width minus 1; NaN if it is unknown."""
+        return (math.nan if self.width is None else self.width) - 1
+
 
 class NamedBound(Row, frozen=True):
     """Certified bounds for a named group."""
@@ -1152,6 +1157,6 @@ class ComparisonRows(ResultRows, frozen=True, kw_only=True):
     provenance: dict[str, Provenance] = {}
 
 
-def schema() -> dict[str, Any]:
+def audit_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of an audit, generated from its types."""
     return msgspec.json.schema(AuditRows)

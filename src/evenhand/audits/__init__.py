@@ -7,26 +7,3 @@ from evenhand.audits.gate import judged, parse_condition, with_conditions
 from evenhand.audits.result import Audit, renumbered, with_sources
 from evenhand.audits.rows import STANDARD, Search, check_about
 from evenhand.audits.run import AuditedRows, audit, audit_pit, audited, certify
-from evenhand.report import Measure, NoteKind, note, notes_of
-from evenhand.results import Condition, Family, Note
-from evenhand.results import schema as audit_schema
-
-__all__ = [
-    "Audit",
-    "Comparison",
-    "Condition",
-    "Family",
-    "Measure",
-    "Note",
-    "NoteKind",
-    "Search",
-    "audit",
-    "audit_pit",
-    "audit_schema",
-    "certify",
-    "compare",
-    "note",
-    "notes_of",
-    "parse_condition",
-    "with_sources",
-]

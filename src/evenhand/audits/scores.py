@@ -254,7 +254,7 @@ def plain_intervals(proof: Certificate | None, rows: RowCells) -> Iterator[Plain
         widths = dict(zip(WIDER_LEVELS, (rows.plain.mean(axis=0) / served).tolist(), strict=True))
     for mass in MASSES:
         for one in proof.plain_intervals(mass):
-            yield replace(one, width=widths.get(one.level))
+            yield replace(one, width=plain(widths.get(one.level)))
 
 
 # --- bounds for groups whose members are known by probability

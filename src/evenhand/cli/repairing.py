@@ -367,7 +367,6 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
     if chosen.atom is not None and proof.events is not None:
         events = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
         events |= event_bounds(proof, chosen.group_mass)
-    plain = chosen.plain and vars(chosen.plain[0]) | {"wider": chosen.plain[1]}
     try:
         promise = chosen.promise().to_dict()
     except InputError:  # nothing that served forecasts can show
@@ -382,7 +381,7 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
         "promise": promise,
         **{name: getattr(chosen, name) for name in CHOSEN},
         "comparison": chosen.comparison.to_dict("records"),
-        "plain_interval": plain,
+        "plain_interval": chosen.plain,
         "learned_group": found and {name: getattr(found, name) for name in LEARNED},
         "rounding_step": chosen.rounding_step,
     }

@@ -29,6 +29,7 @@ from evenhand.cli.rooms import (
     draws,
     forecast_columns,
     outcomes,
+    report,
     scale,
     selection,
     store,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.outcomes import Outcomes
+    from evenhand.results import Note
 
 
 # --- table columns named by options, and the labels of people
@@ -80,7 +82,7 @@ def people_of(
 
 def with_outcomes(
     data: pd.DataFrame, target: str, drop_missing: bool, source: str
-) -> tuple[pd.DataFrame, Floats, str, list[audits.Note]]:
+) -> tuple[pd.DataFrame, Floats, str, list[Note]]:
     """Return rows and outcomes, the name of the rows in messages, and a note if some are left out.
 
     Messages then count the rows that are returned; their index has the numbers of the table.
@@ -88,7 +90,7 @@ def with_outcomes(
     notes = []
     missing = tables.column_of(data, target, source).isna().to_numpy()
     if drop_missing and missing.any() and not missing.all():
-        notes = [audits.note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
+        notes = [report.note(report.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
         inform(f"warning: {source}: {notes[0]}")
         data, source = data[~missing], f"{source} without rows that lack {target!r}"
     option = "" if drop_missing else "--drop-missing"
@@ -269,7 +271,7 @@ class Read:
     request: Request
     data: pd.DataFrame
     source: str
-    notes: list[audits.Note]
+    notes: list[Note]
     kind: OutcomeKind
     outcomes: Outcomes
     people: list[str] | None
@@ -285,7 +287,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     source, subject, rows = request.table.name, request.given.subject, request.rows
     data = typed_table(request.table, subject.schema, rows.id, rows.person)
     event, entered = request.times.event, request.times.entered
-    notes: list[audits.Note] = []
+    notes: list[Note] = []
     if event is None:
         data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
     place = f"{source}: column {rows.target!r}"
@@ -401,7 +403,7 @@ def audit_in_parts(
             verbose=True,
             **options,
         )
-    for note in audits.notes_of(found.notes, audits.NoteKind.PART_LEFT_OUT):
+    for note in report.notes_of(found.notes, report.NoteKind.PART_LEFT_OUT):
         inform(f"warning: {note}")
     blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
     return _with_keys(found, request, parts.columns, blocks)

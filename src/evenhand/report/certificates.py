@@ -337,7 +337,7 @@ def _decision(found: Selection) -> str:
         return "No draw is needed." if found.goal else "A draw is not possible at this cost."
     if found.plain is None:
         return ""
-    plain, wider = found.plain
+    plain = found.plain
     floor = (
         f"a {in_full(plain.level)} interval covers at least {at_least(plain.floor, percent)}"
         f" in every group of {in_full(found.group_mass)} of {_about(found)[0]}."
@@ -345,7 +345,7 @@ def _decision(found: Selection) -> str:
     is_enough = plain.floor >= low > 0
     opening = "A floor needs no draw: without one," if is_enough else "Without a draw,"
     text = f"{opening} {floor}"
-    if is_enough and high >= NO_CEILING and wider <= NO_WIDER:
+    if is_enough and high >= NO_CEILING and plain.wider <= NO_WIDER:
         return f"{text} For intervals the draw buys nothing: a smaller group error buys a ceiling."
     if is_trivial(high):
         return f"{text} The draw adds no ceiling."
@@ -365,9 +365,9 @@ def _intervals(found: Selection) -> Table:
     label, rows = "80% interval", []
     if found.alpha < 1:
         label = "with a draw, 80% interval"
-        for plain, wider in [found.plain] if found.plain else []:
+        for plain in [found.plain] if found.plain else []:
             # its width is given beside the randomized interval, off an atom for other people
-            beside = (1 + wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
+            beside = (1 + plain.wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
             own = f"no draw, {in_full(plain.level)} interval"
             rows.append([own, covers(plain.floor, 1.0), whole_percent(beside)])
     rows.append([label, covers(*found.coverage_80), whole_percent(found.wider)])
@@ -421,8 +421,7 @@ def _statements(found: Selection) -> Iterator[str]:
     if found.alpha == 1:
         return
     if found.plain is not None:
-        _, wider = found.plain
-        than = f"; its interval is {compared(wider)} than the randomized one"
+        than = f"; its interval is {compared(found.plain.wider)} than the randomized one"
         own = f"{confidence_in_full(found.certificate.confidence)} confidence of its own"
         yield f"The floor without a draw has {own}{than * (found.atom is not None)}."
     least = "the smallest that is tried" if found.is_least else "the least"

@@ -32,14 +32,12 @@ from evenhand.audits import (
     STANDARD,
     Audit,
     CountPlan,
-    NoteKind,
     RowCounts,
     Search,
     audited,
     check_about,
     count_rows,
     forecast_of,
-    note,
     renumbered,
 )
 from evenhand.calibration import total
@@ -47,6 +45,7 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Rounding
+from evenhand.report import NoteKind, note
 from evenhand.scale.engine import over_parts, typed_parts
 from evenhand.scale.rows import People, Subject, as_subject, refusals, searched_columns
 from evenhand.tables import (

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple, Self
 
 import numpy as np
+from msgspec import structs
 
 from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._validate import Floats, InputError, Ints, about, named
@@ -215,11 +216,11 @@ class Costs:
         served = self._sample.randomized(link.alpha, link, self._width_draws)
         return mean_width(served) / self._width - 1
 
-    def plain_wider(self, link: Link, level: float) -> float:
-        """Return the width of an interval without a draw beside the randomized 80% one, minus 1."""
+    def plain_width(self, link: Link, level: float) -> float:
+        """Return the width of an interval without a draw relative to the randomized 80% one."""
         part, draws = self._part
         served = part.randomized(link.alpha, link, draws)
-        return mean_width(part, level) / mean_width(served) - 1
+        return mean_width(part, level) / mean_width(served)
 
     @property
     def has_width(self) -> bool:
@@ -252,9 +253,9 @@ class ChosenLink:
         Cells of the randomized forecasts.
     error_at : callable
         Certified group error of another link.
-    plain : tuple of PlainInterval and float, or None
-        The narrowest interval without a draw that covers as much, or the widest, and its width
-        relative to that of the randomized one; None where intervals have no width.
+    plain : PlainInterval or None
+        The narrowest interval without a draw that covers as much, or the widest; None where
+        intervals have no width.
     """
 
     link: Link
@@ -263,7 +264,7 @@ class ChosenLink:
     limit: float
     cells: Cells
     error_at: Callable[[Link], float]
-    plain: tuple[PlainInterval, float] | None
+    plain: PlainInterval | None
 
 
 def choose_link(
@@ -372,16 +373,14 @@ def affordable(costs: Costs, family: Link, target: Target) -> Link:
     return kind(least_alpha(lambda alpha: cost(kind(alpha)), target.most))
 
 
-def plain_interval(
-    costs: Costs, link: Link, floor: float, target: Target
-) -> tuple[PlainInterval, float] | None:
+def plain_interval(costs: Costs, link: Link, floor: float, target: Target) -> PlainInterval | None:
     """Return the interval without a draw that covers as much in every group, or the widest."""
     if not costs.has_width:
         return None
     mass = target.group_mass
     found = part_of_base(costs.wrapped.cells).floors(mass, mass, target.confidence)
     enough = next((one for one in found if one.floor >= floor > 0), found[-1])
-    return enough, costs.plain_wider(link, enough.level)
+    return structs.replace(enough, width=costs.plain_width(link, enough.level))
 
 
 # --- lattices: links tested in a fixed order (outcomes: 4.4; method: 12, Theorem L)

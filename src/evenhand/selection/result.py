@@ -324,10 +324,10 @@ class Selection(Summarized):
     alternative : RecalibratedRegressor or None
         The model recalibrated without randomness, by group if `by` was given; None for models that
         were not fitted here or are already randomized, and with `alternative=False`.
-    plain : tuple of PlainInterval and float, or None
+    plain : PlainInterval or None
         The prediction interval without a draw that covers at least as many outcomes in every group
-        as the randomized 80% interval, and its mean width divided by that of the randomized one,
-        minus 1. None if no level up to 99% does, or no randomized model was chosen by a link.
+        as the randomized 80% interval, or the widest if none does. None if intervals have no width,
+        or no randomized model was chosen by a link.
     search : callable or None
         Search for the learned group; None for models that were already randomized.
     worthy_error : float or None
@@ -362,7 +362,7 @@ class Selection(Summarized):
     price: float = np.nan
     wider: float = np.nan
     alternative: RecalibratedRegressor | None = None
-    plain: tuple[PlainInterval, float] | None = None
+    plain: PlainInterval | None = None
     search: Callable[[], FoundGroup | None] | None = None
     worthy_error: float | None = None
 
