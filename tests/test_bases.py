@@ -22,7 +22,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from complaints import refused
 from evenhand import Forecast, RandomizedRegressor, load, save
 from evenhand.distributions import Normal
-from evenhand.forecasters import kind_of
+from evenhand.forecasters import adapter_of
 from evenhand.forecasters.conversions import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture
 
@@ -41,7 +41,7 @@ def plain(estimator, **params):
 
 
 def kind(estimator):
-    return kind_of(estimator).name
+    return adapter_of(estimator).name
 
 
 class Law:

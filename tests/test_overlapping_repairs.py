@@ -32,7 +32,7 @@ from evenhand.forecasters.corrections import (
     log_p_values,
 )
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.recalibrated import HeldOut, check_maps
+from evenhand.forecasters.recalibrated import Observed, check_maps
 from evenhand.outcomes import Outcomes
 from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
@@ -309,7 +309,7 @@ def test_intervals_of_the_check_hold_for_all_groups_jointly():
 
     def checked(n_towns):
         towns = Members([str(i) for i in range(n_towns)], np.zeros(400, dtype=int))
-        known = HeldOut.of(standard(y), y), np.ones(400), towns, ["pooled"] * n_towns
+        known = Observed.of(standard(y), y), np.ones(400), towns, ["pooled"] * n_towns
         return check_maps(*known, np.random.default_rng(0), Outcomes(y)).iloc[0]
 
     # towns without people change nothing but the number of intervals

@@ -18,7 +18,7 @@ from evenhand.calibration import Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import NO_CURVE, learn_events, losses_of_cells
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.recalibrated import HeldOut, Maps
+from evenhand.forecasters.recalibrated import Maps, Observed
 from evenhand.forecasters.samples import learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
@@ -103,7 +103,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind):
     failures = 0
     for seed in range(n_sets):
         table = people(500, 100 + seed)
-        held_out = HeldOut.of(models(kind)(table), models(kind)(table).sample(seed))
+        held_out = Observed.of(models(kind)(table), models(kind)(table).sample(seed))
         members = Members.overlapping(["a", "b"], table[["a", "b"]].to_numpy())
         maps = Maps.learn(held_out, np.ones(500), members)
         is_changed = maps.events is not None and not maps.events.is_identity
@@ -130,7 +130,7 @@ def test_maps_of_counts_recover_a_map_of_the_cdf():
     random = np.random.default_rng(0)
     n = 40_000
     base = Forecast.from_poisson(np.exp(random.normal(0.5, 0.7, n)))
-    pit = HeldOut.of(base, base.distribution.ppf(np.sqrt(random.uniform(size=n)))).pit
+    pit = Observed.of(base, base.distribution.ppf(np.sqrt(random.uniform(size=n)))).pit
     levels, values = learn_map(pit, np.ones(n))
     inner = (levels > 0.05) & (levels < 0.95)
     off = np.abs(values - levels**2)[inner].max()
@@ -219,7 +219,7 @@ def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_for
     table = people(800, 13)
     base = forecast_of(kind, table, 0.0)
     y = forecast_of(kind, table, 1.0).sample(0)
-    held_out = HeldOut.of(base, y)
+    held_out = Observed.of(base, y)
     members = Members.overlapping(["a", "b"], table[["a", "b"]].to_numpy())
     maps = Maps.learn(held_out, np.ones(800), members)
     after, gain = maps.applied(held_out, members)

@@ -12,7 +12,7 @@ from evenhand.audits import Search
 from evenhand.calibration import Cells, KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.recalibrated import HeldOut, Maps
+from evenhand.forecasters.recalibrated import Maps, Observed
 from evenhand.forecasters.samples import distribution_of, error_of, learn_map, pit_cells
 from forecaster_examples import error_by_chance
 from parts_examples import searching
@@ -202,7 +202,7 @@ def test_censoring_may_depend_on_the_groups():
 def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon, by):
     fresh = People(1500, 7)
     times = fresh.outcomes(horizon)
-    held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
+    held_out = Observed.of(model_of(horizon)(fresh.X), times)
     model = People(800, 21).fitted(horizon, by)
     _, gains = model._maps.applied(held_out, model._groups.members(fresh.X, None, None))
 
@@ -226,7 +226,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(horizon):
         # one of the groups is cut off earlier
         last = np.where(people.X["g"], 0.4, 1.0) * random.uniform(0, 6, 600)
         times = Outcomes(np.minimum(people.times, last), people.times <= last, horizon)
-        held_out = HeldOut.of(model_of(horizon)(people.X), times)
+        held_out = Observed.of(model_of(horizon)(people.X), times)
         masks = np.column_stack((people.X["g"], random.uniform(size=600) < 0.4))
         maps = Maps.learn(held_out, np.ones(600), Members.overlapping(["g", "h"], masks))
         is_changed = maps.events is not None and not maps.events.is_identity

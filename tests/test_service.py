@@ -21,7 +21,7 @@ from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import open_log, verify
-from evenhand.service.features import RowReader, unseen_values
+from evenhand.service.features import FeatureReader, unseen_values
 from evenhand.tables import Schema, UnseenValues
 from forecaster_examples import linear_task, small_boosted
 from log_writers import wait_for
@@ -161,7 +161,7 @@ def test_unseen_values_are_warnings_of_the_answer_and_in_the_log(mixed_model, tm
     ],
 )
 def test_warnings_are_those_of_a_table_of_one_row(mixed_model, changes, n_warnings):
-    reader = RowReader(mixed_model)
+    reader = FeatureReader(mixed_model)
     row = reader.read(mixed(1).iloc[0].to_dict() | {"age": 30} | changes)
     found = unseen_values(reader.schema.columns, row.values)
     assert len(found) == n_warnings
@@ -226,7 +226,7 @@ VALUES = (
 
 @pytest.mark.parametrize("name", mixed(1).columns)
 def test_a_value_alone_is_read_as_in_a_column(mixed_model, name):
-    reader = RowReader(mixed_model)
+    reader = FeatureReader(mixed_model)
     row = reader.read(mixed(1)).values
 
     def read(value, *, alone):
@@ -448,7 +448,7 @@ def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype, value):
     has_zone = "," in dtype
     days = (days if has_zone else days.dt.tz_localize(None)).astype(dtype)
     model = SimpleNamespace(schema_=Schema.learn(pd.DataFrame({"since": days})), n_features_in_=1)
-    reader = RowReader(model)
+    reader = FeatureReader(model)
     served = reader.table([reader.read({"since": value})])
     own = model.schema_.apply(pd.DataFrame({"since": pd.Series([value], dtype=object)}), "")
     pd.testing.assert_frame_equal(model.schema_.apply(served, ""), own)

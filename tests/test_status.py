@@ -11,10 +11,10 @@ import pytest
 from browser.report_examples import AUDITS, FAMILY, deterministic, group, made, rates
 from evenhand.audits.verdict import decided, status_of
 from evenhand.report import audit_markdown, audit_text
-from evenhand.report.charts import Points, Row, overview
+from evenhand.report.charts import ChartRow, Points, overview
 from evenhand.report.slots import Slots, name_of
 from evenhand.report.tables import result
-from evenhand.results import Condition, Finding, Verdict
+from evenhand.results import Finding, GateCondition, Verdict
 from evenhand.search import detectable_error
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
@@ -195,7 +195,7 @@ def test_conditions_do_not_change_the_verdict():
     for values in (yes_no(), calm_scores()):
         alone = status(values)
         for is_true in (True, False):
-            one = Condition(text="problem", quantity="problem", arguments=(), relation=">",
+            one = GateCondition(text="problem", quantity="problem", arguments=(), relation=">",
                                   limit=0, value=float(is_true), is_true=is_true)  # fmt: skip
             rows = judged(values | {"conditions": [msgspec.to_builtins(one)]})
             assert rows.status == alone
@@ -475,5 +475,5 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
 
 def test_long_names_in_a_chart_take_two_lines():
     expected = [*("weight 77.9 or less, kidney 79", "or less")]
-    assert Row("weight 77.9 or less, kidney 79 or less").lines == expected
-    assert len(Row("word " * 30).lines) == 2
+    assert ChartRow("weight 77.9 or less, kidney 79 or less").lines == expected
+    assert len(ChartRow("word " * 30).lines) == 2

@@ -15,9 +15,9 @@ from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.networks import Shape, spread_factor
 from evenhand.forecasters.training import (
     Candidate,
-    Rows,
+    EncodedRows,
     Settings,
-    Training,
+    TrainingRun,
     drawn_weights,
     evaluate,
     score,
@@ -47,13 +47,13 @@ def layered(shape, weights, network, x, r):
 def training_of(shape, rows, settings, n_networks, loss):
     """Training on rows that also stop it, on the CPU and with seed 0."""
     candidate = Candidate(shape, rows, settings)
-    return Training(candidate, n_networks, loss, torch.device("cpu"), 0)
+    return TrainingRun(candidate, n_networks, loss, torch.device("cpu"), 0)
 
 
 def rows_of(x, y, weight=None):
     """Rows that all networks learn from and are stopped by."""
     of = np.arange(y.size)[None]
-    return Rows(x, y, np.ones(y.size) if weight is None else weight, of, of)
+    return EncodedRows(x, y, np.ones(y.size) if weight is None else weight, of, of)
 
 
 def squares(out, y, *_):
@@ -181,7 +181,7 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
 
 
-class Replay(Training):
+class Replay(TrainingRun):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
     def __init__(self, rows, names):
@@ -286,7 +286,7 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own():
     settings = Settings(0.05, 0.0, 32, 200, 200, 200, 200)
 
     def trained(validation):
-        rows = Rows(np.zeros((n, 3)), y, np.ones(n), own, validation)
+        rows = EncodedRows(np.zeros((n, 3)), y, np.ones(n), own, validation)
         candidates = [Candidate(DETERMINISTIC, rows, settings)]
         options = {"device": "cpu", "random_state": 0, "verbose": False}
         return train_best(candidates, 2, squares, **options)[1].result()
@@ -386,7 +386,7 @@ def test_validation_loss_is_weighted(trainings):
 def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monkeypatch):
     X, y = linear_task(60)
     history = {}
-    judged = Training.validation
+    judged = TrainingRun.validation
 
     def recorded(self):
         values = judged(self)
@@ -396,7 +396,7 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monk
             history.setdefault(network, []).append((float(values[place]), kept))
         return values
 
-    monkeypatch.setattr(Training, "validation", recorded)
+    monkeypatch.setattr(TrainingRun, "validation", recorded)
     params = {"max_steps": 200, "check_every": 5, "patience": 3, "random_state": 0}
     params |= {"hidden": (32, 32), "learning_rate": 0.02, "dropout": 0.2, "weight_decay": 0.1}
     model = MixtureMLPRegressor(6, 2, **params).fit(X, y)

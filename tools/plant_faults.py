@@ -584,8 +584,8 @@ FAULTS = (
     ),
     Fault(
         "new rows without the certified link",
-        "return Proven(chosen.model, held,",
-        "return Proven(given.forecaster, held,",
+        "chosen.model, held, record, chosen.summary()",
+        "given.forecaster, held, record, chosen.summary()",
         ("test_randomize_command.py",),
     ),
     Fault(
@@ -893,8 +893,8 @@ FAULTS = (
     ),
     Fault(
         "values of held-out forecasts in the order of the folds",
-        "return HeldOut.joined(parts), pd.concat(own).iloc[order]",
-        "return HeldOut.joined(parts), pd.concat(own)",
+        "return Observed.joined(parts), pd.concat(own).iloc[order]",
+        "return Observed.joined(parts), pd.concat(own)",
         ("test_overlapping_repairs.py",),
     ),
     Fault(

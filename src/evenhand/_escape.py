@@ -62,7 +62,7 @@ LONGEST = 300
 """Most characters of a name in a table, which bounds the size of a page."""
 
 
-def short(text: Any, length: int = LONGEST) -> str:
+def shortened(text: Any, length: int = LONGEST) -> str:
     """Shorten a long text in the middle, since names of groups often differ at their ends."""
     line = printable(text)
     if len(line) <= length:

@@ -174,7 +174,7 @@ _place: ContextVar[tuple[str, int]] = ContextVar("place", default=("X", 0))
 
 
 @contextmanager
-def rows_from(start: int) -> Iterator[None]:
+def counted_from(start: int) -> Iterator[None]:
     """Let forecasts in columns count rows from one that is not the first of their table."""
     source, first = _place.get()
     token = _place.set((source, first + start))

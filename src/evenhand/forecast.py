@@ -635,7 +635,7 @@ def cells_of(
     return Cells(lower, upper, draws=draws, reading=reading, ties=ties)
 
 
-def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+def calibrated_under(forecast: Forecast, random: np.random.Generator) -> Distribution:
     """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
     distribution = forecast.distribution
     inside = forecast.inside_link()

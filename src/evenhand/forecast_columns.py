@@ -424,7 +424,7 @@ class ForecastColumns:
             return
         match kind:
             case OutcomeKind.BINARY:
-                check_events(y, target=target, source=source, start=start)
+                check_event_values(y, target=target, source=source, start=start)
             case OutcomeKind.HURDLE:
                 refuse(y < 0, rule="be 0 or above for chance_of_zero=")
             case OutcomeKind.COUNT if self.pmf is not None:
@@ -557,7 +557,7 @@ MOST_VALUES = 8
 """Largest number of values of the outcome that a message lists."""
 
 
-def check_events(y: Floats, *, target: str, source: str, start: int = 0) -> None:
+def check_event_values(y: Floats, *, target: str, source: str, start: int = 0) -> None:
     """Refuse values other than 0 and 1; parameters as in `check_outcomes`.
 
     Examples

@@ -437,7 +437,7 @@ class Status(Row, frozen=True):
         return f"{self.verdict}{where}{proven} ({self.n_examined:,} examined beside everyone)"
 
 
-class Condition(Row, frozen=True, omit_defaults=False):
+class GateCondition(Row, frozen=True, omit_defaults=False):
     """Condition of a gate under which the command fails, and its value in the audit.
 
     Parameters
@@ -771,7 +771,7 @@ class Cell(TypedDict, total=False):
     bias_high: Number
 
 
-class Unions(TypedDict):
+class UnionBounds(TypedDict):
     """Bounds for every union of cells of named columns."""
 
     columns: list[str]
@@ -804,7 +804,7 @@ class Proof(Row, frozen=True):
     not_covered: tuple[str, ...] = ()
     atom: Number = None
     follow_up: dict[str, float | bool | None] | None = None
-    unions: Unions | None = None
+    unions: UnionBounds | None = None
 
 
 # --- where an audit comes from
@@ -909,7 +909,7 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
         A warning that reports show first.
     possible_leaks, unseen
         What the outcome may define; values that training had not.
-    conditions : tuple of Condition
+    conditions : tuple of GateCondition
         Conditions of a gate.
     about, provenance : dict
         Description for readers, and what is needed to repeat the audit.
@@ -927,7 +927,7 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     grid_share: Number = None
     tolerance: float = 0.02
     status: Status
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[GateCondition, ...] = ()
     family: Family
     groups: Annotated[tuple[Finding, ...], msgspec.Meta(min_length=1)]
     given: Finding | None = None

@@ -124,7 +124,7 @@ def changes_of(
     return found
 
 
-def members_of(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]:
+def rows_of_groups(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]:
     """Yield names and rows of groups with known members, everyone first."""
     yield EVERYONE, np.ones(side.rows.cells.n_samples, dtype=np.bool_)
     named = side.held.judged
@@ -471,7 +471,7 @@ def _compared(
         # of groups known by probability no rows are members
         listed = set(shared) - {group.name for group, _ in first.held.groups.probable()}
         profiles = profiles_of(first.rows), profiles_of(second.rows)
-        members = members_of(first, listed)
+        members = rows_of_groups(first, listed)
         changes = changes_of(*profiles, first.rows.weight, members, len(listed), other.confidence)
         known = scores.keys() & others.keys()
         of_scores = score_changes(first.rows, second.rows, known, other.confidence)

@@ -9,12 +9,20 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_outcomes, rows_from
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    bad_input,
+    check_outcomes,
+    counted_from,
+)
 from evenhand.calibration import COVERED, Cells, Events, cut_off, over_draws
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh, jittered
-from evenhand.forecast import Forecast, calibrated, cells_of, check_forecast_of_times
+from evenhand.forecast import Forecast, calibrated_under, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
 from evenhand.scoring import (
@@ -393,7 +401,7 @@ class Imputation(NamedTuple):
         random: np.random.Generator,
     ) -> Self:
         """Complete times; `ties` are those that positions in cells are computed from."""
-        inside = calibrated(forecast, random)
+        inside = calibrated_under(forecast, random)
         shape = (-1,) if len(inside.batch_shape) == 1 else (-1, 1)
         base = cells_of(inside, forecast, times, rounding, ties)
         level = base.drawn[:, 0]
@@ -562,7 +570,7 @@ def read_subject(audited: Audited, outcomes: Outcomes, random: np.random.Generat
     read: list[RowCells] = []
     kept: list[dict[str, Any]] = []
     for block in row_blocks(n, BLOCK_ROWS):
-        with rows_from(block.start):
+        with counted_from(block.start):
             forecast = audited.forecast(block, random)
         reader = reader or RowReader.of(forecast, outcomes, ties)
         read.append(reader.read(block, forecast, random, is_own=is_own))
@@ -637,7 +645,7 @@ def _simulation(
     rounding, origin = read.rounding, float(read.outcomes.value[0])
 
     def simulate(random: np.random.Generator) -> Cells:
-        inside = calibrated(forecast, random)
+        inside = calibrated_under(forecast, random)
         drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
         values = _rounded(forecast, drawn, rounding, origin)
         seen = values if times is None else cut_off(np.maximum(values, 0.0), times, random)

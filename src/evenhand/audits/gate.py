@@ -26,7 +26,7 @@ from evenhand.audits.result import Audit
 from evenhand.certificates import Certificate, question_keys
 from evenhand.distributions import OutcomeKind
 from evenhand.report import WHY, NoteKind, notes_of
-from evenhand.results import Condition, Note, Verdict
+from evenhand.results import GateCondition, Note, Verdict
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -54,7 +54,7 @@ EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
-def judged(condition: Condition, audit: Audit) -> Condition:
+def judged(condition: GateCondition, audit: Audit) -> GateCondition:
     """Return a condition with its value in an audit, or why it cannot be evaluated."""
     try:
         value = _quantity(audit, condition.quantity, condition.arguments)
@@ -67,19 +67,19 @@ def judged(condition: Condition, audit: Audit) -> Condition:
     return replace(condition, value=value, is_true=is_true)
 
 
-def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
+def with_conditions(found: Audit, conditions: Iterable[GateCondition]) -> Audit:
     """Return an audit with the conditions of a gate, which do not change its status."""
     return found.with_rows(conditions=tuple(judged(one, found) for one in conditions))
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> GateCondition:
     """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.25`.
 
     Raises InputError, which names the mistake.
     """
     if text.strip() in WORDS:
         name = text.strip()
-        return Condition(text=name, quantity=name, arguments=(), relation=">", limit=0.0)
+        return GateCondition(text=name, quantity=name, arguments=(), relation=">", limit=0.0)
     match = SHAPE.fullmatch(text)
     if match is None:
         rule = f"be {', '.join(WORDS)}, or compare a quantity with a number"
@@ -105,7 +105,7 @@ def parse_condition(text: str) -> Condition:
         else:
             # a fraction: a limit such as 30 would never be exceeded
             check_fraction("limit", most, low_open=False, high_open=False)
-    return Condition(
+    return GateCondition(
         text=text.strip(), quantity=quantity, arguments=values, relation=relation, limit=most
     )
 

@@ -271,7 +271,7 @@ def _positive_groups(
     return found.groups[0], *found.by_forecast, *found.groups[1:]
 
 
-def name_of(values: Any) -> str | None:
+def series_name(values: Any) -> str | None:
     """Return the name of a Series as text, or None if there is none."""
     name = getattr(values, "name", None)
     return None if name is None or not str(name).strip() else str(name)
@@ -424,7 +424,7 @@ def audited(
     described = check_about(about)
     random = generator(random_state)
     outcomes = as_outcomes(y)
-    target = name_of(outcomes.given) if target_name is None else target_name
+    target = series_name(outcomes.given) if target_name is None else target_name
     n = outcomes.n_samples
     people = check_people(ids, n)
     read = Audited.of(model, X, n)
@@ -545,7 +545,7 @@ def audit_pit(
         RowCells.of_pits(some, bias),
         held,
         random,
-        name_of(residual) if target_name is None else target_name,
+        series_name(residual) if target_name is None else target_name,
         name=name,
         about=described,
         ids=people,

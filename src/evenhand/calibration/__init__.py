@@ -14,7 +14,7 @@ from evenhand.calibration.bands import (
     share_bound,
     share_interval,
 )
-from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, ratio
+from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, divided
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
 from evenhand.calibration.errors import (
     CURVE_LEVELS,

@@ -297,7 +297,7 @@ class Cells(OneLine):
         # both ends of a cell move up with the same draw: rounding errors alone could cross them
         high = np.maximum(low, high)
         width = self.high - self.low
-        at = ratio(self.drawn - self.low, width)
+        at = divided(self.drawn - self.low, width)
         drawn = np.clip(low + at * (high - low), low, high)
         return Cells(low, high, drawn, draws, reading=self.reading)
 
@@ -401,7 +401,7 @@ def as_cells(
     return pit
 
 
-def ratio(value: Floats | float, by: NDArray[Any]) -> Floats:
+def divided(value: Floats | float, by: NDArray[Any]) -> Floats:
     """Return the ratio; 0 where the denominator is not positive."""
     zeros = np.zeros(np.broadcast(value, by).shape)
     return np.asarray(np.divide(value, by, out=zeros, where=by > 0))

@@ -18,7 +18,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration.bands import binomial_intervals, last_within
-from evenhand.calibration.cells import Cells, Events, ratio
+from evenhand.calibration.cells import Cells, Events, divided
 from evenhand.calibration.errors import calibration_error, covered, n_effective
 from evenhand.calibration.events import (
     CERTAIN,
@@ -391,12 +391,12 @@ def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
 def _event_tests(sums: GroupSums) -> GroupTests:
     """Return the tests of 0/1 outcomes: normal ones first, exact ones where they matter."""
     variance, steps = sums["variance"], sums["step variance"]
-    centre = np.rint(ratio(steps, variance))
+    centre = np.rint(divided(steps, variance))
     trend = sums["step excess"] - centre * sums["excess"]
     of_trend = sums["squared step variance"] - 2 * centre * steps + centre**2 * variance
-    z_level = ratio(sums["excess"], np.sqrt(variance))
+    z_level = divided(sums["excess"], np.sqrt(variance))
     # outcomes that follow the probabilities less than they should: too extreme, as in too narrow
-    z_trend = -ratio(trend, np.sqrt(np.maximum(of_trend, 0.0)))
+    z_trend = -divided(trend, np.sqrt(np.maximum(of_trend, 0.0)))
     if sums.rows is None or sums.rows.events is None:
         # sums determine no exact distribution; that of the level has a bound
         p_level = _binomial_p_value(sums)

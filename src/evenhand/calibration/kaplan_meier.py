@@ -13,7 +13,7 @@ from scipy import special
 from evenhand._format import OneLine
 from evenhand._validate import Floats, check_count, check_fraction
 from evenhand.calibration.bands import binomial_intervals, share_interval
-from evenhand.calibration.cells import Cells, Pit, as_cells, ratio
+from evenhand.calibration.cells import Cells, Pit, as_cells, divided
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
@@ -247,7 +247,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
         risk, mass = at_risk_and_ended(rows)
         at_risk += weights[rows] @ risk
         ended += weights[rows] @ mass
-    hazard = ratio(ended, at_risk)
+    hazard = divided(ended, at_risk)
     hazard = np.minimum(hazard, 1.0)
     # beyond the end the estimate is a line to 1, which varies less than its value at the end
     is_used = np.arange(1, BINS + 1) <= round(BINS * end)
@@ -255,7 +255,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
     survival = np.cumprod(1 - hazard)
     # derivative of log(1 - hazard) in the number of events
     left = at_risk * (1 - hazard)
-    scale = ratio(1.0, left)
+    scale = divided(1.0, left)
     covariance = np.zeros((BINS, BINS))
     for rows in blocks:
         risk, mass = at_risk_and_ended(rows)
@@ -314,7 +314,7 @@ def _served_covariance(cells: Cells, pit: Floats, jumps: Floats, of_base: Floats
     for rows in blocks:
         np.add.at(mapped, place[rows], mass[rows, None] * cdf(rows))
     total = np.bincount(place, mass, minlength=BINS)[:, None]
-    mapped = ratio(mapped, total)
+    mapped = divided(mapped, total)
     # of increments of the base: F(b) - F(b - 1)
     steps = mapped.T @ (np.eye(BINS) - np.eye(BINS, k=-1))
     covariance = np.asarray(steps @ of_base @ steps.T)

@@ -12,7 +12,7 @@ import typer
 from evenhand._validate import InputError
 from evenhand.cli.checks import check_out, described, refuse_without_effect
 from evenhand.cli.options import GroupColumns, Large, Rows, Times, with_options
-from evenhand.cli.output import Verdict, command_line, inform, show, show_text
+from evenhand.cli.output import Decision, command_line, inform, show, show_text
 from evenhand.cli.rooms import audits
 from evenhand.cli.rows import (
     Given,
@@ -64,7 +64,7 @@ def judge(found: audits.Audit) -> NoReturn:
     # a condition that cannot be evaluated is bad input, not a passed gate
     if refusals:
         raise InputError(refusals[-1])
-    raise Verdict(1 if failed else 0)
+    raise Decision(1 if failed else 0)
 
 
 @with_options
@@ -237,7 +237,7 @@ def compare(
             raise InputError(f"--fail-if-worse needs paired intervals; {made.notes[0]}")
         if made.is_worse:
             inform("failed: a group got significantly worse by more than the tolerance")
-        raise Verdict(1 if made.is_worse else 0)
+        raise Decision(1 if made.is_worse else 0)
 
 
 def compared_rows(

@@ -147,7 +147,7 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-class Verdict(SystemExit):
+class Decision(SystemExit):
     """Decision of a gate: exit code 0 or 1, even if the output could not be written."""
 
 
@@ -262,7 +262,7 @@ def code_of(end: SystemExit, out: Safe) -> int:
     if lost is None:
         return code
     inform(f"error: results could not be written to standard output ({lost.strerror})")
-    return UNWRITTEN if code == 0 and not isinstance(end, Verdict) else code
+    return UNWRITTEN if code == 0 and not isinstance(end, Decision) else code
 
 
 @contextmanager

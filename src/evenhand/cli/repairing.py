@@ -216,7 +216,7 @@ def randomize(
 
 
 @dataclass(frozen=True)
-class Proven:
+class Certified:
     """A certified model.
 
     Parameters
@@ -243,7 +243,7 @@ class Proven:
     audited: Callable[[audits.Audit], audits.Audit] = lambda found: found
 
 
-def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
+def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Certified:
     """Choose the least randomization; `asked` are options of `evenhand.randomize`."""
     X = read.data[given.subject.columns(map(str, read.data.columns), read.source)]
     if read.searched is not None and given.folder is None:
@@ -252,10 +252,12 @@ def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Prove
         chosen = selection.randomize(given.model, X, read.outcomes, random_state=seed, **asked)
     held = chosen.certifying
     record = certificate_of(chosen.certificate, held, read.people, values_of(chosen))
-    return Proven(chosen.model, held, record, chosen.summary(), chosen.is_worth_it, chosen.audited)
+    return Certified(
+        chosen.model, held, record, chosen.summary(), chosen.is_worth_it, chosen.audited
+    )
 
 
-def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
+def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Certified:
     """Certify probabilities of an event as they are."""
     subject, X = given.subject.of(read.data, read.source)
     # defaults as in `evenhand.randomize`
@@ -264,10 +266,10 @@ def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int
         proof = audits.certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
     held = np.arange(len(read.data))
     record = certificate_of(proof, held, read.people, event_values(proof, mass))
-    return Proven(given.forecaster, held, record, proof.summary())
+    return Certified(given.forecaster, held, record, proof.summary())
 
 
-def _save(proven: Proven, read: Read, folder: Path, as_json: bool, seed: int) -> None:
+def _save(proven: Certified, read: Read, folder: Path, as_json: bool, seed: int) -> None:
     """Write a certified model with its certificate and the report of the certifying rows."""
     # packed once, so that certificate and report contain the hash of the written files
     packed = store.pack(proven.model)
@@ -295,7 +297,7 @@ def _save(proven: Proven, read: Read, folder: Path, as_json: bool, seed: int) ->
     inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(folder))}{key} --out FILE")
 
 
-def _report(proven: Proven, read: Read, sha256: str, seed: int) -> tuple[bytes | None, str]:
+def _report(proven: Certified, read: Read, sha256: str, seed: int) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
     held, request = proven.held, read.request
     rows = tables.take_rows(read.data, held)

@@ -10,7 +10,7 @@ import typer
 from evenhand._format import count
 from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import with_options
-from evenhand.cli.output import Verdict, fail, inform, show_result
+from evenhand.cli.output import Decision, fail, inform, show_result
 from evenhand.cli.rooms import service, tables
 
 
@@ -98,7 +98,7 @@ def replay(
             "nothing that was compared differs, but the forecast was not computed again:"
             f" {why} (--features TABLE)"
         )
-    raise Verdict(0 if found.is_equal else 1)
+    raise Decision(0 if found.is_equal else 1)
 
 
 SCHEMA = "evenhand.outcomes/1"

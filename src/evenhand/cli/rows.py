@@ -128,7 +128,7 @@ def columns_like_ids(X: pd.DataFrame) -> Iterator[tuple[str, str]]:
     They have another text in every row, or the whole numbers of a sequence in any order.
     """
     for name, values in X.items():
-        is_text, is_number = tables.is_text(values), tables.kind_of(values) == "number"
+        is_text, is_number = tables.is_text(values), tables.column_kind(values) == "number"
         # in tables of a few rows features have such values, too
         if len(X) < MIN_DISTINCT or not (is_text or is_number) or values.nunique() < len(X):
             continue

@@ -16,7 +16,7 @@ from evenhand._format import and_more, count
 from evenhand._validate import InputError, about
 from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_without_effect
 from evenhand.cli.options import with_options
-from evenhand.cli.output import Verdict, command_line, inform, show_result
+from evenhand.cli.output import Decision, command_line, inform, show_result
 from evenhand.cli.rooms import monitoring, report, service, store, tables
 from evenhand.cli.rows import Given, chosen_columns, people_of, typed_table
 
@@ -158,7 +158,7 @@ def watch(
     if fail_if_alarm:
         if alarms:
             inform(f"failed: {count(len(alarms), 'alarm')}")
-        raise Verdict(1 if alarms else 0)
+        raise Decision(1 if alarms else 0)
 
 
 def _watched_log(

@@ -528,10 +528,10 @@ def over_scores(scores: Floats, values: Floats) -> Floats:
     return np.asarray(values @ (weights / weights.sum()))
 
 
-Kind = TypeVar("Kind", bound=Distribution)
+D = TypeVar("D", bound=Distribution)
 
 
-def found_inside(distribution: Distribution, kind: type[Kind]) -> Kind | None:
+def found_inside(distribution: Distribution, kind: type[D]) -> D | None:
     """Return the distributions of a class inside wrappers; None if there are none."""
     while not isinstance(distribution, kind):
         if distribution.inner is None:

@@ -4,6 +4,7 @@ A new forecaster needs one file and its name in `__all__`.
 """
 
 from evenhand.forecast_columns import ForecastColumns
+from evenhand.forecasters.adapters import SpreadTrees, adapter_of, is_held_out
 from evenhand.forecasters.around import (
     ClassifierForecaster,
     CountRegressor,
@@ -26,7 +27,6 @@ from evenhand.forecasters.base import (
 from evenhand.forecasters.boosted import BoostedDistributionRegressor, lightgbm
 from evenhand.forecasters.conversions import QuantileGrid, SurvivalModel
 from evenhand.forecasters.groups import By
-from evenhand.forecasters.kinds import SpreadTrees, is_held_out, kind_of
 from evenhand.forecasters.networks import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
 

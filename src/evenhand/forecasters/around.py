@@ -34,6 +34,16 @@ from evenhand.distributions import Categorical, Distribution, End, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns
+from evenhand.forecasters.adapters import (
+    Base,
+    StoredWithEncoder,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    has_own_support,
+    on_grids,
+    refuse_binary,
+)
 from evenhand.forecasters.base import (
     FARTHEST_BOUND,
     SPREADS,
@@ -50,16 +60,6 @@ from evenhand.forecasters.conversions import (
     check_counts,
     has_survival_curves,
     is_event,
-)
-from evenhand.forecasters.kinds import (
-    Base,
-    StoredWithEncoder,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    has_own_support,
-    on_grids,
-    refuse_binary,
 )
 from evenhand.forecasters.networks import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor

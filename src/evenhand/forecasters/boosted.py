@@ -313,7 +313,7 @@ Grown = tuple[list[str], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class BoostedCandidate:
     """Ensembles for mean and log scale, with what they leave of the training outcomes.
 
     Parameters
@@ -361,7 +361,7 @@ class Candidate:
         return float(np.average(log_score, weights=weight[rows]) + np.log(crps))
 
 
-def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candidate:
+def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> BoostedCandidate:
     """Grow the candidates of a table and return the one with the lowest held-out loss.
 
     Weights have mean 1.
@@ -369,7 +369,7 @@ def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candi
     scales = possible_scales(y, weight)
     # if no feature can be split, all rows get the same distribution
     if not ensembles.can_split:
-        return Candidate(scales[0], y, ([], np.zeros(y.size)), ([], np.zeros(y.size)))
+        return BoostedCandidate(scales[0], y, ([], np.zeros(y.size)), ([], np.zeros(y.size)))
     if len(scales) > 1 and y.size > CHOICE_ROWS:
         # folds are random, so the first rows of each fold are a random part of the table
         few = np.sort(np.argsort(ensembles.folds[0], kind="stable")[:: -(-y.size // CHOICE_ROWS)])
@@ -379,7 +379,7 @@ def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candi
 
 def _best(
     ensembles: FoldEnsembles, y: Floats, weight: Floats, scales: list[OutcomeScale]
-) -> Candidate:
+) -> BoostedCandidate:
     grown = chain.from_iterable(_grown(ensembles, y, weight, scale) for scale in scales)
     width = smallest_gap(y)
     return min(grown, key=lambda candidate: candidate.loss(weight, width))
@@ -387,7 +387,7 @@ def _best(
 
 def _grown(
     ensembles: FoldEnsembles, y: Floats, weight: Floats, outcome_scale: OutcomeScale
-) -> list[Candidate]:
+) -> list[BoostedCandidate]:
     """Grow ensembles on one scale of the outcome; the first candidate is plain boosting.
 
     The others have a scale learned from the held-out residuals; a mean with precision weights, or
@@ -408,7 +408,7 @@ def _grown(
     weighted, weighted_loc = ensembles.grow(position, precision / precision.mean())
     both = plain + weighted, (loc + weighted_loc) / 2
     return [
-        Candidate(outcome_scale, y, means, log_scales)
+        BoostedCandidate(outcome_scale, y, means, log_scales)
         for means in ((plain, loc), (weighted, weighted_loc), both)
         for log_scales in (([], np.zeros(y.size)), (spread, log_scale))
     ]

@@ -20,8 +20,8 @@ from evenhand.tables import (
     Partition,
     as_pandas,
     as_table,
+    column_kind,
     column_of,
-    kind_of,
     level,
 )
 
@@ -193,7 +193,7 @@ def _table(
 
 
 @dataclass(frozen=True)
-class NamedGroups:
+class OverlappingGroups:
     """Groups that may overlap, each with a rule, a function or masks that are given with the rows.
 
     The definition of a group that was given as a mask is None.
@@ -278,7 +278,7 @@ def _rule_of_text(name: str, text: str, table: pd.DataFrame) -> GroupRule:
     if text not in map(str, table.columns):
         columns = dict.fromkeys([*map(str, table.columns), *OWN_VALUES])
         return GroupRule.parse(text, columns, source="X")
-    kind = kind_of(column_of(table, text, "X"))
+    kind = column_kind(column_of(table, text, "X"))
     if kind != "boolean":
         remedy = f"write a rule such as '{text} > 1', or by={text!r} for a map for each value"
         what = f"column {text!r} of kind {kind!r}"
@@ -312,7 +312,7 @@ def _as_mask(place: str, values: Any, n: int, verb: str) -> Mask:
 
 # --- groups of a forecaster's rows, defined by its parameter `by`
 
-Groups: TypeAlias = Grouping | NamedGroups
+Groups: TypeAlias = Grouping | OverlappingGroups
 """Definition of the groups of a forecaster."""
 
 
@@ -320,13 +320,13 @@ def learn_groups(by: By | None, X: Any) -> Groups:
     """Learn the definition of groups from the training table."""
     if by is None:
         return Grouping(None)
-    return NamedGroups.learn(by, X) if isinstance(by, Mapping) else Grouping.learn(by, X)
+    return OverlappingGroups.learn(by, X) if isinstance(by, Mapping) else Grouping.learn(by, X)
 
 
 def check_storable(groups: Groups) -> None:
     """Raise InputError if a definition of groups is a function."""
     by: dict[str, Any] = {"`by`": groups.by}
-    if isinstance(groups, NamedGroups):
+    if isinstance(groups, OverlappingGroups):
         by = {f"by[{name!r}]": rule for name, rule in groups.by.items()}
     for name, rule in by.items():
         if callable(rule):

@@ -500,7 +500,7 @@ class NeuralForecaster(Forecaster):
         # weights of mean 1 do not change the effective learning rate
         weight = np.append(weight / weight.mean(), np.ones(outcomes.size - n))
         unit = (outcomes - self.y_offset_) / self.y_unit_
-        rows = training.Rows(x, unit, weight, learning, validation)
+        rows = training.EncodedRows(x, unit, weight, learning, validation)
         options = self._options(x[:n], learning.shape[1])
         candidates = [self._candidate(rows, n_outputs, *option) for option in options]
         chosen, best = training.train_best(

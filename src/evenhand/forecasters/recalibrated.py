@@ -46,6 +46,13 @@ from evenhand.distributions import (
 )
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon, check_forecast_of_times
+from evenhand.forecasters.adapters import (
+    Base,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    is_held_out,
+)
 from evenhand.forecasters.base import SPREADS, Bounds, SpreadKind, State, Training, thawed
 from evenhand.forecasters.conversions import frozen, is_event
 from evenhand.forecasters.corrections import (
@@ -60,17 +67,10 @@ from evenhand.forecasters.groups import (
     By,
     Grouping,
     Members,
-    NamedGroups,
+    OverlappingGroups,
     check_storable,
     learn_groups,
     training_masks,
-)
-from evenhand.forecasters.kinds import (
-    Base,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    is_held_out,
 )
 from evenhand.forecasters.samples import (
     FEWEST_ROWS,
@@ -94,7 +94,7 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class Observed:
     """Forecasts of n rows with their outcomes, as far as recalibration depends on them.
 
     Parameters
@@ -120,7 +120,7 @@ class HeldOut:
     has_curve: bool = True
 
     @classmethod
-    def of(cls, forecast: Forecast, known: Floats | Outcomes) -> HeldOut:
+    def of(cls, forecast: Forecast, known: Floats | Outcomes) -> Observed:
         """Return the forecasts of rows with their outcomes."""
         kind, known = forecast.outcome_kind, as_outcomes(known)
         check_forecast_of_times(forecast, known)
@@ -148,7 +148,7 @@ class HeldOut:
         return cls(kind, pit, events, hurdle.end == "high")
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
+    def joined(cls, parts: Sequence[tuple[Ints, Observed]]) -> Observed:
         """Return all rows from parts with the numbers of their rows."""
         order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
         pit = Cells.joined([part.pit for _, part in parts]).take(order)
@@ -179,7 +179,7 @@ class HeldOut:
         assert self.events is not None
         return np.log(np.maximum(1 - self.events.probability * self.pit.low.ravel(), TINY))
 
-    def take(self, rows: Any) -> HeldOut:
+    def take(self, rows: Any) -> Observed:
         """Return some rows."""
         events = None if self.events is None else self.events.take(rows)
         return replace(self, pit=self.pit.take(rows), events=events)
@@ -306,7 +306,7 @@ class Maps:
     events_of_all: EventMaps | None = None
 
     @classmethod
-    def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
+    def learn(cls, held_out: Observed, weight: Floats, members: Members) -> Maps:
         """Estimate the maps from held-out forecasts with weights of shape (n,).
 
         Of outcomes at a horizon or before it, some may be lost. Whether the event happened, and
@@ -365,7 +365,7 @@ class Maps:
         positive = self.pits.forecast(hurdle.positive, members)
         return Forecast(Hurdle(1 - p, positive, hurdle.at, hurdle.end))
 
-    def applied(self, held_out: HeldOut, members: Members) -> tuple[HeldOut, Floats]:
+    def applied(self, held_out: Observed, members: Members) -> tuple[Observed, Floats]:
         """Return recalibrated forecasts with their outcomes, and the gain in log score of rows."""
         if held_out.events is None or self.events is None:
             pit, gain = self.pits.apply(held_out.pit, members)
@@ -390,7 +390,7 @@ class Maps:
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
 
-Verdict = Literal["helps", "no evidence", "may not help", "harms"]
+RepairVerdict = Literal["helps", "no evidence", "may not help", "harms"]
 """Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its
 own, and "no evidence" for other groups."""
 
@@ -403,7 +403,7 @@ CONFIDENCE = 0.95
 FEWEST_EVENTS = 10
 """Fewest observed events of a group for an interval, where times may be cut off."""
 
-OF_EVERYONE: dict[Verdict, str] = {
+OF_EVERYONE: dict[RepairVerdict, str] = {
     "helps": "HELPS",
     "harms": "HARMS",
     "no evidence": "NO EVIDENCE that the repair helps",
@@ -434,7 +434,7 @@ NOTE_OF_TIMES = (
 
 
 def check_maps(
-    held_out: HeldOut,
+    held_out: Observed,
     weight: Floats,
     members: Members,
     kinds: Sequence[str],
@@ -457,7 +457,7 @@ def check_maps(
         maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
         mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
         parts.append((test, mapped))
-    sides = held_out, HeldOut.joined(parts)
+    sides = held_out, Observed.joined(parts)
     level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))
     everyone = (EVERYONE, np.ones(n, dtype=bool))
     rows = []
@@ -473,7 +473,7 @@ def check_maps(
     return pd.DataFrame(rows, columns=CHECK_COLUMNS)
 
 
-def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
+def _error(held_out: Observed, weight: Floats, *, is_everyone: bool) -> float:
     """Return the error of a group in the measure of an audit; NaN if it is not known."""
     if weight.size == 0 or held_out.pit.unknown.all():
         return np.nan
@@ -487,7 +487,7 @@ def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
     return rate_error(p, happened, 1 - CONFIDENCE, weights).error
 
 
-def _verdict(low: float, high: float, kind: str) -> Verdict:
+def _verdict(low: float, high: float, kind: str) -> RepairVerdict:
     if low > 0:
         return "helps"
     if high < 0:
@@ -674,7 +674,7 @@ class RecalibratedRegressor(WrappingForecaster):
 
     inner = ("estimator", "by")
     learned = WrappingForecaster.learned | {
-        "_groups": Grouping | NamedGroups,
+        "_groups": Grouping | OverlappingGroups,
         "_maps": Maps,
         "groups_": pd.DataFrame,
         "check_": pd.DataFrame,
@@ -754,7 +754,7 @@ class RecalibratedRegressor(WrappingForecaster):
         self.check_ = check_maps(held_out, weight, members, kinds, rows.random, seen)
         return self
 
-    def _held_out(self, rows: Training, outcomes: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
+    def _held_out(self, rows: Training, outcomes: Outcomes) -> tuple[Observed, pd.DataFrame]:
         """Return held-out forecasts of the rows, on the line, with their outcomes in own units.
 
         The table contains the values of these forecasts that rules depend on: by those of a model
@@ -762,10 +762,10 @@ class RecalibratedRegressor(WrappingForecaster):
         """
         own_values, estimator = self._groups.own_values, self.estimator
 
-        def judged(distribution: Distribution, known: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
+        def judged(distribution: Distribution, known: Outcomes) -> tuple[Observed, pd.DataFrame]:
             forecast = Forecast(self._on_support(distribution))
             # checks of the forecast come before its values
-            return HeldOut.of(forecast, known), forecast_values(forecast, own_values)
+            return Observed.of(forecast, known), forecast_values(forecast, own_values)
 
         # a fitted model has not seen these rows, so all forecasts are held out
         if is_held_out(estimator, rows.y):
@@ -773,7 +773,7 @@ class RecalibratedRegressor(WrappingForecaster):
         if self._base.unseen_pit is not None and not own_values:
             # its residuals are already cross-fitted
             unseen = Cells(self._base.unseen_pit)
-            return HeldOut(OutcomeKind.CONTINUOUS, unseen), pd.DataFrame()
+            return Observed(OutcomeKind.CONTINUOUS, unseen), pd.DataFrame()
         # a frozen plain regressor is not refitted, but its residual distribution is
         parts, own = [], []
         for learn, test in rows.folds():
@@ -788,7 +788,7 @@ class RecalibratedRegressor(WrappingForecaster):
             parts.append((test, found))
             own.append(values)
         order = np.argsort(np.concatenate([test for test, _ in parts]), kind="stable")
-        return HeldOut.joined(parts), pd.concat(own).iloc[order]
+        return Observed.joined(parts), pd.concat(own).iloc[order]
 
     _has_curve = True
     """Whether probabilities of events get a curve, beside an intercept and a slope."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask, Pair
-from evenhand.calibration import Cells, Reading, calibration_error, n_effective, ratio
+from evenhand.calibration import Cells, Reading, calibration_error, divided, n_effective
 from evenhand.distributions import Quantiles
 
 T = TypeVar("T")
@@ -221,7 +221,7 @@ def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cell
     log_slope[is_wide] = np.log((high - low)[is_wide] / (stop - start)[is_wide])
     if pit.are_points:
         return Cells(low), log_slope
-    place = ratio(pit.drawn - pit.low, pit.high - pit.low).ravel()
+    place = divided(pit.drawn - pit.low, pit.high - pit.low).ravel()
     ties = np.clip(place, 0.0, 1.0)
     return Cells(low, np.maximum(low, high), ties=ties, reading=pit.reading), log_slope
 

@@ -162,7 +162,7 @@ MIN_ROWS_TO_SPLIT = 10
 
 
 @dataclass(frozen=True)
-class Rows:
+class EncodedRows:
     """Encoded rows with outcomes and weights of mean 1.
 
     `learning` and `validation` contain the row numbers of each network, shape (n_networks, k), or
@@ -268,11 +268,11 @@ class Candidate:
     """
 
     shape: Shape
-    rows: Rows
+    rows: EncodedRows
     settings: Settings
 
 
-class Training:
+class TrainingRun:
     """A training that can be interrupted and continued, with the best state of each network.
 
     Networks share no parameters, and each stops on its own: `numbers` are those that still run, and
@@ -488,7 +488,7 @@ def train_best(
     device: str,
     random_state: RandomState,
     verbose: bool,
-) -> tuple[int, Training]:
+) -> tuple[int, TrainingRun]:
     """Train stacks by successive halving; return the number of the best one, and its training.
 
     Candidates are compared by the mean of their networks' best validation losses. Each network has
@@ -502,8 +502,8 @@ def train_best(
     with device_errors(where, remedy), _threads(shape, n_networks, settings.batch_size):
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
-        def training(i: int, n: int, settings: Settings) -> Training:
-            return Training(replace(candidates[i], settings=settings), n, loss, where, seed)
+        def training(i: int, n: int, settings: Settings) -> TrainingRun:
+            return TrainingRun(replace(candidates[i], settings=settings), n, loss, where, seed)
 
         trainings = {i: training(i, n_tried, one.settings) for i, one in enumerate(candidates)}
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
@@ -533,7 +533,7 @@ def _n_tried(candidate: Candidate, n_networks: int) -> int:
     return min(max(needed, FEWEST_TRIED), n_networks)
 
 
-def _best_of(trainings: dict[int, Training], n_kept: int) -> dict[int, Training]:
+def _best_of(trainings: dict[int, TrainingRun], n_kept: int) -> dict[int, TrainingRun]:
     """Return the best training, and the best of those with other inputs, or the second best.
 
     Some inputs are learned faster than others that are better in the end, so that early losses are

@@ -8,8 +8,8 @@ from evenhand.monitoring.rows import (
     as_time,
     as_times,
     level_name,
-    pit_cells,
     rows_of_forecast,
+    served_cells,
 )
 from evenhand.monitoring.watch import Watch, promise_of, watch_schema
 

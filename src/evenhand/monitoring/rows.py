@@ -360,7 +360,7 @@ def rows_of_forecast(
     if is_event:
         event = forecast.event_probability()
         return Rows.of(time, outcome=outcome, probability=event, groups=table, **others)
-    return Rows.of(time, pit_cells(forecast, outcome), groups=table, **others)
+    return Rows.of(time, served_cells(forecast, outcome), groups=table, **others)
 
 
 def level_name(*, is_event: bool) -> str:
@@ -368,7 +368,7 @@ def level_name(*, is_event: bool) -> str:
     return "predicted probability" if is_event else "predicted mean"
 
 
-def pit_cells(forecast: Forecast, y: Floats) -> Cells:
+def served_cells(forecast: Forecast, y: Floats) -> Cells:
     """Return PIT cells, NaN where the outcome is missing."""
     is_known = ~np.isnan(y)
     low, high = np.full(y.shape, np.nan), np.full(y.shape, np.nan)

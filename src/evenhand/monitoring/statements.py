@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.calibration import binned_error, middle_distances, ratio
+from evenhand.calibration import binned_error, divided, middle_distances
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import nodes
 from evenhand.links import Link
@@ -182,7 +182,7 @@ def mean_gap(pit: Cells, r: Floats) -> Floats:
     low, high = pit
     inside = np.clip(r, low, high)
     parts = (inside - low) ** 2 + (high - inside) ** 2
-    return np.abs(r - inside) + ratio(parts, 2 * (high - low))
+    return np.abs(r - inside) + divided(parts, 2 * (high - low))
 
 
 def needed(found: Found | None, what: str, remedy: str) -> Found:
@@ -242,7 +242,7 @@ class QuantileCells(NamedTuple):
         # q = target serves if no value exceeds it, and then needs no bet
         distance = self.target - self.right
         above = np.maximum(value - self.right, 0.0)
-        least = np.where(value > self.target, at_left, ratio(above, distance))
+        least = np.where(value > self.target, at_left, divided(above, distance))
         return np.ascontiguousarray(least / self.mass)
 
 
@@ -334,7 +334,7 @@ GENERATION = 1 << 16
 """Draws are remembered to recognize repeated ones for at least so many later draws."""
 
 
-class GroupSums(Stored):
+class Sums(Stored):
     """Sums of the rows of G groups, in parts of a row that are whole numbers."""
 
     width: ClassVar[int]
@@ -353,7 +353,7 @@ class GroupSums(Stored):
         self.counts = self.counts + total.astype(np.int64)
 
 
-class PITSums(GroupSums):
+class PITSums(Sums):
     """PITs of groups in bins, for the estimates of their errors.
 
     Each PIT cell is spread over its bins; a row counts as 2^20 parts, which makes sums exact.
@@ -388,7 +388,7 @@ class PITSums(GroupSums):
         return PIT_DIRECTIONS[int(means.argmax())] if means.max() > 1e-9 else None
 
 
-class BiasSums(GroupSums):
+class BiasSums(Sums):
     """Sums of outcome minus probability of groups, for 0/1 outcomes."""
 
     width = 2

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from evenhand._escape import short, visible
+from evenhand._escape import shortened, visible
 from evenhand._format import at_most, confidence_in_full, count, percent, points, points_in_full
 from evenhand._table import SCREEN, folded_command, labelled, line_width, wrapped
 from evenhand.report import tables
@@ -23,11 +23,11 @@ from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
+    Headline,
     Paragraph,
     Part,
     Section,
     Sentence,
-    Status,
     about_facts,
     document_html,
     document_markdown,
@@ -37,8 +37,8 @@ from evenhand.report.document import (
     section,
     source_facts,
 )
-from evenhand.report.kinds import IN_FEATURES, Kind, one_line
-from evenhand.report.next_steps import Step, next_steps
+from evenhand.report.kinds import IN_FEATURES, Kind, in_one_line
+from evenhand.report.next_steps import NextStep, next_steps
 from evenhand.report.slots import Slots, capitalized
 from evenhand.results import GROUPS_LISTED, AuditRows, Finding, Verdict
 
@@ -78,9 +78,9 @@ def audit_document(rows: AuditRows) -> Document:
     sources = about_facts(rows.about, rows.target), source_facts(rows.provenance)
     folds.append(section("provenance", "Where this comes from", "data, model, command", *sources))
     return Document(
-        title=f"Audit of {short(rows.name, 200)}",
-        facts=[short(one) for one in facts if one],
-        status=Status(slots.badge.capitalize(), TONES[rows.status.verdict], slots.verdict),
+        title=f"Audit of {shortened(rows.name, 200)}",
+        facts=[shortened(one) for one in facts if one],
+        status=Headline(slots.badge.capitalize(), TONES[rows.status.verdict], slots.verdict),
         lead=slots.title,
         opening=opening,
         picture=picture,
@@ -95,7 +95,7 @@ TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW
 """Styles of the verdicts."""
 
 
-def _steps(steps: Sequence[Step]) -> Iterator[Part]:
+def _steps(steps: Sequence[NextStep]) -> Iterator[Part]:
     """Yield what to do, as a command if the audit was made by one."""
     for what, code, is_command in steps:
         yield Paragraph(what)
@@ -134,7 +134,7 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         # forecasts that are columns of the table have its name
         "Model": rows.name if rows.name != data else None,
         "Data": data,
-        "Forecast of": ", ".join(one_line(one) for one in named if one) or kind.outcome,
+        "Forecast of": ", ".join(in_one_line(one) for one in named if one) or kind.outcome,
         "Forecasts": drawn if rows.is_randomized else None,
         "Times": times,
         "Groups": "; ".join(["everyone", *groups]),

@@ -21,7 +21,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand.report import tables
-from evenhand.report.kinds import Kind, one_line
+from evenhand.report.kinds import Kind, in_one_line
 from evenhand.report.slots import capitalized, name_of
 from evenhand.results import AuditRows, CurvePoint, Finding, Reliability
 
@@ -147,7 +147,7 @@ Layer = Area | Line | Bars | Points | Label
 
 
 @dataclass(frozen=True)
-class Row:
+class ChartRow:
     """Named row of a chart: its name, a small number beside it, and values on the right.
 
     A narrow picture has `summary` in the place of the values.
@@ -191,7 +191,7 @@ class Chart:
     y: Axis | None = None
     title: str = ""
     note: str = ""
-    rows: Sequence[Row] = ()
+    rows: Sequence[ChartRow] = ()
     heads: Sequence[str] = ()
 
 
@@ -361,11 +361,13 @@ def _groups_drawn(rows: AuditRows) -> list[Finding]:
     return list(found.values())
 
 
-def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = "") -> Row:
+def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = "") -> ChartRow:
     name = "everyone" if one is rows.everyone else name_of(one, rows)
     # the range of a group by the forecast is in the table
     name = name.partition(" (")[0] if one.key is not None else name
-    return Row(one_line(capitalized(name)), whole(one.n), values, one is rows.leading, summary)
+    return ChartRow(
+        in_one_line(capitalized(name)), whole(one.n), values, one is rows.leading, summary
+    )
 
 
 def _marks(found: Iterable[Finding], marks: Sequence[Point], rows: AuditRows) -> Points:
@@ -373,7 +375,7 @@ def _marks(found: Iterable[Finding], marks: Sequence[Point], rows: AuditRows) ->
     shown = []
     for one, point in zip(found, marks, strict=True):
         result = tables.result(one, rows).text
-        tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
+        tip = f"{in_one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
         shown.append(replace(point, tip=tip, is_off=one.problem))
     return Points(shown, "no problem found", "grey", "hollow", "problem found")
 
@@ -436,7 +438,7 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     if leading is not None and leading.rate is not None and leading not in (rows.everyone, *tenths):
         # apart from the tenths, on their right
         worst = drawn[n + 1.6] = leading
-        note += f" Group: {one_line(name_of(leading, rows))}."
+        note += f" Group: {in_one_line(name_of(leading, rows))}."
     layers: list[Layer] = []
     marks = []
     for i, one in drawn.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from evenhand._escape import short
+from evenhand._escape import shortened
 from evenhand._format import (
     UNKNOWN,
     band,
@@ -36,7 +36,7 @@ from evenhand.report.document import (
     short_text,
     source_facts,
 )
-from evenhand.report.kinds import formatter_of, one_line, signed
+from evenhand.report.kinds import formatter_of, in_one_line, signed
 from evenhand.results import Change, ComparedGroup, ComparisonRows
 
 Show = Callable[..., str]
@@ -96,7 +96,7 @@ class Shown:
         self.groups = [everyone, *sorted(distinct, key=order_of)]
         self.is_event = everyone.change("rate").before is not None
         name = rows.provenance["after"].get("data", {}).get("name")
-        size = count(rows.n_samples, "row") + (f" of {one_line(name)}" if name else "")
+        size = count(rows.n_samples, "row") + (f" of {in_one_line(name)}" if name else "")
         # the second audit may have other rows
         if everyone.n_after != everyone.n:
             size = f"{everyone.n:,} and {count(everyone.n_after, 'row')}"
@@ -140,7 +140,7 @@ class Shown:
             if is_known(slope.before) and is_known(slope.after):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = one_line(self.rows.about.get("unit", ""))
+            unit = in_one_line(self.rows.about.get("unit", ""))
             parts.append(f"80% interval {_to(width, plain_number)} {unit}".strip() + " wide")
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
@@ -180,7 +180,7 @@ class Shown:
             return Value(_to(one, show, " → "), ends, one.change)
 
         cells: Cells[ComparedGroup] = {
-            Column("group"): lambda row: one_line(row.group) if is_short else row.group,
+            Column("group"): lambda row: in_one_line(row.group) if is_short else row.group,
             numeric("rows"): size,
         }
         for name in printed:
@@ -209,7 +209,7 @@ def comparison_text(rows: ComparisonRows, *, full: bool = False) -> str:
     if full:
         return document_text(comparison_document(rows))
     found = Shown(rows)
-    before, after = (short(name, 24) for name in rows.names)
+    before, after = (shortened(name, 24) for name in rows.names)
     is_command = bool(rows.provenance["after"].get("command"))
     more = "--full, or --out comparison.html" if is_command else "summary(full=True)"
     head = f"Before: {before}. After: {after}. {', '.join(found.facts)}"
@@ -255,7 +255,7 @@ def comparison_html(rows: ComparisonRows) -> str:
 def comparison_document(rows: ComparisonRows) -> Document:
     """Return the document of a comparison."""
     found = Shown(rows)
-    before, after = map(one_line, rows.names)
+    before, after = map(in_one_line, rows.names)
     how, within = HOW_UNPAIRED, "their intervals"
     if rows.is_paired:
         how = HOW.format(confidence=in_full(rows.confidence)) + HOW_OF_EVENTS * found.is_event

@@ -13,11 +13,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from evenhand._escape import printable, short, visible
+from evenhand._escape import printable, shortened, visible
 from evenhand._format import whole
 from evenhand._table import SCREEN, Table, Value, line_width, lines_within, wrapped
 from evenhand.report.charts import Chart, digits, frame_of
-from evenhand.report.kinds import one_line
+from evenhand.report.kinds import in_one_line
 from evenhand.results import plain
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _is_empty(part: Part) -> bool:
     return isinstance(part, Bullets) and not part.items
 
 
-class Status(NamedTuple):
+class Headline(NamedTuple):
     """Status such as "Problem found", its style, and the words that continue it."""
 
     title: str
@@ -161,7 +161,7 @@ class Document:
     title: str
     sections: Sequence[Section]
     facts: Sequence[str] = ()
-    status: Status | None = None
+    status: Headline | None = None
     lead: str = ""
     opening: Sequence[Part] = ()
     picture: Section | None = None
@@ -175,7 +175,7 @@ class Document:
 
 def about_facts(about: Mapping[str, str], target: str | None = None) -> Facts | None:
     """Return the description of an audit, with the keys as they were given; None without one."""
-    unit = f"Unit of {one_line(target or 'the outcome')}"
+    unit = f"Unit of {in_one_line(target or 'the outcome')}"
     described = {unit if key == "unit" else key: text for key, text in about.items()}
     return Facts(described) if described else None
 
@@ -245,7 +245,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "kind": lambda part: type(part).__name__,
-        "short": short,
+        "short": shortened,
         "code": _with_code,
         "escaped": _escaped,
         "order": _order,

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from evenhand._escape import short
+from evenhand._escape import shortened
 from evenhand._format import (
     Show,
     Toward,
@@ -125,14 +125,14 @@ class Kind:
         """Return the words for an audit."""
         given, target = rows.about.get("unit"), rows.target or ""
         kind = KINDS["times" if rows.censoring is not None else rows.outcome_kind or ""]
-        unit = one_line(given) if given else units_of(rows.target)
+        unit = in_one_line(given) if given else units_of(rows.target)
         if kind.name == "count" and not given and PLURAL.fullmatch(target):
             unit = target
         words: dict[str, Any] = {"unit": unit}
         if given and not kind.has_rates:
             words["residual"] = f"{kind.residual}, {unit}"
         if kind.has_rates and target:
-            words["gap"] = f"{kind.gap} ({one_line(target)})"
+            words["gap"] = f"{kind.gap} ({in_one_line(target)})"
         if rows.censoring is not None and rows.censoring.horizon is not None:
             time = number_in_full(rows.censoring.horizon)
             until = f"{time} {unit}" if given else f"time {time}"
@@ -262,12 +262,12 @@ LONGEST_NAME = 60
 
 def units_of(target: str | None) -> str:
     """Return the unit of an outcome, such as "units of income", or "units of y" without a name."""
-    return f"units of {'y' if target is None else one_line(target)}"
+    return f"units of {'y' if target is None else in_one_line(target)}"
 
 
-def one_line(name: object) -> str:
+def in_one_line(name: object) -> str:
     """Return a name as part of a sentence: one line, shortened if it is long."""
-    return short(" ".join(str(name).split()), LONGEST_NAME)
+    return shortened(" ".join(str(name).split()), LONGEST_NAME)
 
 
 @dataclass(frozen=True)

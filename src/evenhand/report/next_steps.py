@@ -14,7 +14,7 @@ from evenhand.report.kinds import Kind
 from evenhand.results import GROUPS_LISTED, MASS, AuditRows, Finding
 
 
-class Step(NamedTuple):
+class NextStep(NamedTuple):
     """A step after an audit: what it does, and a command or lines of Python, if it has any."""
 
     what: str
@@ -34,14 +34,14 @@ GOAL = "0.25"
 APART = "with rows new to model and audit"
 
 
-def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterator[Step]:
+def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterator[NextStep]:
     """Yield what to do next: repair at most so many groups, collect rows, prove."""
     if rows.problems:
         options = _options(rows, FORECASTS)
         yield _repair(rows, options, most if options else GROUPS_LISTED)
     elif kind.has_range:
         # a plan is for outcomes that are all known
-        yield Step("Follow people for longer, collect more rows, or name fewer groups.")
+        yield NextStep("Follow people for longer, collect more rows, or name fewer groups.")
     else:
         n = max(len(rows.examined), 1)
         command, python = f"evenhand plan --groups {n}", f"n_groups={n}"
@@ -51,11 +51,11 @@ def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterat
             command, python = f"{command} --rate {rate}", f"{python}, rate={rate}"
         what = "Plan how many rows would show smaller errors."
         code = command if rows.has_command else f"print(evenhand.plan({python}))"
-        yield Step(what, code, rows.has_command)
+        yield NextStep(what, code, rows.has_command)
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
 
-def _repair(rows: AuditRows, options: str, most: int) -> Step:
+def _repair(rows: AuditRows, options: str, most: int) -> NextStep:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
     worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
     others = [one for one in rows.problems if one not in apart]
@@ -113,34 +113,34 @@ def _rule_of(one: Finding) -> str:
     return " and ".join(texts)
 
 
-def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
+def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[NextStep]:
     """Yield how to prove something for every group, named or not, if nothing is proven."""
     promise = "For a promise for every group, audit"
     if kind.has_rates or (rows.bound is not None and not is_largest(rows.bound.group_error)):
         return
     if rows.is_randomized:
         if rows.n_draws == 1 and rows.bound is None:
-            yield Step(f"{promise} several draws per row.", "audit(model, X, y)")
+            yield NextStep(f"{promise} several draws per row.", "audit(model, X, y)")
         return
     if kind.has_range and not kind.horizon:
         # the horizon depends on the times, which an audit does not record
         until = f"{promise} up to a horizon until which most people are followed"
         python = "audit(model, X, evenhand.Outcomes(y, event, horizon=60))"
-        yield Step(f"{until} (--horizon).") if options else Step(f"{until}.", python)
+        yield NextStep(f"{until} (--horizon).") if options else NextStep(f"{until}.", python)
         return
     floors = [one for one in rows.plain_intervals if one.mass == MASS and one.floor > 0]
     wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
     size = f"{in_full(MASS)} of {kind.people}"
     what = f"To prove coverage for every group of at least {size}, use {wider}a draw."
     plan = f"evenhand plan --goal {GOAL}" if rows.has_command else f"print(evenhand.plan({GOAL}))"
-    yield Step(what, plan, rows.has_command)
+    yield NextStep(what, plan, rows.has_command)
     line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
     what = "If intervals may be wider, randomize as little as the proof needs on other rows."
     python = f"chosen = evenhand.randomize(model, {{}}, goal={GOAL})"
     yield _step(rows, options, what, line, python)
 
 
-def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -> Step:
+def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -> NextStep:
     """Return a step with a command on a table of forecasts, and lines of Python on a model.
 
     An audit that was made in Python has no options, and so no command.
@@ -155,7 +155,7 @@ def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -
         until = "" if horizon is None else f", horizon={horizon:.15g}"
         given.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
     code = "\n".join([*given, *filter(None, lines)]).replace("{}", "X_other, y_other")
-    return Step(what, command, is_command=True) if options else Step(what, code)
+    return NextStep(what, command, is_command=True) if options else NextStep(what, code)
 
 
 def _options(rows: AuditRows, names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from evenhand._escape import short
+from evenhand._escape import shortened
 from evenhand._format import (
     LEAST_FLOOR,
     PARTS,
@@ -48,8 +48,8 @@ from evenhand.results import (
     MASS,
     AuditRows,
     Bound,
-    Condition,
     Finding,
+    GateCondition,
     Proof,
     Values,
     Verdict,
@@ -100,7 +100,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         listed = (*rows.named, *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
         name = _in_words(one.group, columns, "\n".join(other.group for other in listed))
-    return short(f"{name}{kind.part}" if is_part else name, NAME)
+    return shortened(f"{name}{kind.part}" if is_part else name, NAME)
 
 
 def _own_name(one: Finding, kind: Kind) -> str:
@@ -571,7 +571,7 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
         yield _shown(rows, kind)
 
 
-def _condition(one: Condition) -> str:
+def _condition(one: GateCondition) -> str:
     """Return whether a condition of a gate is met, and its value."""
     met = "not known" if one.is_true is None else "met" if one.is_true else "not met"
     if one.value is None or one.text == one.quantity:
@@ -631,8 +631,8 @@ class Slots:
         kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
         self.rows, self.kind = rows, kind
         data = rows.provenance.get("data", {}).get("name")
-        of = short(rows.name, NAME)
-        of += "" if data in (None, rows.name) else f" on {short(data, NAME)}"
+        of = shortened(rows.name, NAME)
+        of += "" if data in (None, rows.name) else f" on {shortened(data, NAME)}"
         drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
         size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
         self.heading, self.verdict = f"Audit of {of}: {size}{drawn}", _verdict(rows, kind)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._escape import short
+from evenhand._escape import shortened
 from evenhand._format import (
     UNKNOWN,
     and_more,
@@ -35,15 +35,15 @@ from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
+    Headline,
     Paragraph,
     Section,
     Sentence,
-    Status,
     document_html,
     document_text,
     embedded,
 )
-from evenhand.report.kinds import one_line, people_of, signed
+from evenhand.report.kinds import in_one_line, people_of, signed
 from evenhand.results import Values, plain
 
 Floats = NDArray[np.float64]
@@ -218,7 +218,7 @@ class Watched:
         """Return what a test of a part is about."""
         if part == "promise":
             return f"Promise, every group of {in_full(self.settings['mass'])}"
-        name = one_line(group or "everyone")
+        name = in_one_line(group or "everyone")
         return name if part == "group" else "Draws" + (f", {name}" if group else "")
 
     def paths(self, part: str) -> tuple[list[str | None], Floats]:
@@ -302,7 +302,7 @@ def sentences(watched: Watched) -> Iterator[Sentence]:
         yield Sentence(quiet, f"{watched.name('promise')}: ")
     promised = _promised(watched) if is_promised else "nothing, as no certificate was given."
     yield Sentence(promised, "Promised: ")
-    quiet_groups = [short(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
+    quiet_groups = [shortened(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
     if draws and watched.n_rows and "draws" not in parts:
         quiet_groups.append(f"draws ({points(draws['error'])} points from uniform)")
     if quiet_groups:
@@ -376,7 +376,7 @@ def next_steps_of(watched: Watched) -> Iterator[str]:
 def strength(watched: Watched) -> str:
     """Return how strong the evidence is: of the alarms together, or what is nearest to one."""
     # of groups also within a period, not only at its end
-    found = [(ratio_of(one), one_line(one["name"])) for one in watched.groups]
+    found = [(ratio_of(one), in_one_line(one["name"])) for one in watched.groups]
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
@@ -454,7 +454,7 @@ def _curve(watched: Watched, part: str, days: Sequence[float]) -> Points | None:
     # the last and the highest among them
     step = math.ceil(known.size / MARKED)
     for i in sorted({*known[::-step].tolist(), int(most.argmax())}):
-        name = one_line(names[leading[i]] or label)
+        name = in_one_line(names[leading[i]] or label)
         tip = f"{date_words(dates[i])}, {name}: {of_threshold(most[i])}."
         marks.append(Point(days[i], decimal(most[i]), tip))
     # of each stretch its extremes
@@ -507,12 +507,12 @@ def watch_document(values: Values) -> Document:
         word, tone = "Alarm.", "problem"
     lead, *others = sentences(watched)
     # by the file or the database of the log
-    log = one_line(str(watched.sources.get("log") or "").rpartition("/")[2])
+    log = in_one_line(str(watched.sources.get("log") or "").rpartition("/")[2])
     means = Bullets([text.format(false_alarm=false_alarm) for text in MEANS])
     return Document(
         title=f"Watch of {log or 'served forecasts'}",
         facts=facts,
-        status=Status(word, tone, strength(watched)),
+        status=Headline(word, tone, strength(watched)),
         lead=str(lead),
         opening=[Bullets(others)],
         picture=None if chart is None else Section("Evidence over time", [chart]),
@@ -559,8 +559,8 @@ def _method(watched: Watched) -> Section:
 
     def shown(value: Any) -> str:
         if isinstance(value, list):
-            return and_more([*map(one_line, value)])
-        return whole(value) if isinstance(value, int) else short(value)
+            return and_more([*map(in_one_line, value)])
+        return whole(value) if isinstance(value, int) else shortened(value)
 
     waits = "none: an outcome counts once it is known" if after is None else days_in_words(after)
     facts = {

@@ -245,7 +245,7 @@ def take_part(
     return table.set_axis(rows)
 
 
-def joined(taken: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
+def joined_parts(taken: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the rows taken from each part; the index has the number of the part as well."""
     # a column without values in a part has no type, and would turn dates of other parts into
     # objects
@@ -450,7 +450,7 @@ def audit_parts(
             raise repeated_id(*place, twice.again, twice.label, twice.first)
     chosen = chosen_rows(surveys, kept, sample_size, seed)
     some = [i for i in chosen if chosen[i].size]
-    sample = joined(
+    sample = joined_parts(
         dict(over(take_part, (columns, chosen), numbers=some, description="taking rows"))
     )
     # fixed before rows are counted: halves are cut at the median of the sample; values are those of

@@ -16,7 +16,7 @@ from evenhand._validate import Floats, InputError, about, check_column
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import id_text
 from evenhand.forecast import Forecast
-from evenhand.forecast_columns import ForecastColumns, check_events
+from evenhand.forecast_columns import ForecastColumns, check_event_values
 from evenhand.tables import Parts, Schema, unreported
 
 # --- sources of forecasts: a forecaster, or columns of another model
@@ -65,7 +65,7 @@ class ModelSubject:
     ) -> None:
         """Refuse values other than 0 and 1 where the forecaster predicts a 0/1 outcome."""
         if self.outcome_kind_in(table, source) is OutcomeKind.BINARY:
-            check_events(y, target=target, source=source, start=start)
+            check_event_values(y, target=target, source=source, start=start)
 
     @property
     def inner(self) -> ForecastColumns | None:

@@ -45,9 +45,9 @@ from evenhand.forecasters import (
     RecalibratedRegressor,
     SpreadKind,
     SurvivalModel,
+    adapter_of,
     check_support,
     is_held_out,
-    kind_of,
     thawed,
 )
 from evenhand.links import Link, make_link
@@ -101,7 +101,7 @@ def check_estimator(estimator: Any) -> None:
     # a model of unknown kind fails here, before an hour of training
     if estimator is not None and not randomized:
         for member in (estimator, *members):
-            kind_of(member)
+            adapter_of(member)
 
 
 def refuse_events(outcomes: Floats, name: str = "y") -> None:

@@ -57,7 +57,7 @@ EXACT = 2**53
 """Largest integer up to which floats represent all integers."""
 
 
-class Cells:
+class ColumnReader:
     """Reader of the values of a column of the training table."""
 
     def __init__(self, column: Column) -> None:
@@ -236,7 +236,7 @@ class Features:
     sha256: str
 
 
-class RowReader:
+class FeatureReader:
     """Reader of the rows for a fitted forecaster, by the schema of its training table.
 
     Columns of groups that the model does not have are read as they are.
@@ -261,7 +261,7 @@ class RowReader:
         self.groups = tuple(dict.fromkeys(groups))
         others = tuple(Column(name, "other") for name in self.groups if name not in learned)
         self.schema = Schema((*learned.columns, *others))
-        self._cells = {column.name: Cells(column) for column in self.schema.columns}
+        self._cells = {column.name: ColumnReader(column) for column in self.schema.columns}
 
     @property
     def names(self) -> list[str]:
@@ -412,7 +412,7 @@ class Forecasting:
     """A fitted forecaster with the reader of its rows, and what is served of its forecasts."""
 
     model: Any
-    reader: RowReader
+    reader: FeatureReader
     levels: tuple[float, ...]
     decide: Decide | None = None
 

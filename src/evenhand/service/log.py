@@ -255,7 +255,7 @@ BEFORE_FIRST = "0" * 64
 """Hash in place of that of a previous entry, in the first."""
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """Stored row of an entry; all but `content` and `sha256` copy what `content` has."""
 
     number: int
@@ -267,11 +267,11 @@ class Row(NamedTuple):
     sha256: str
 
 
-COPIED: Callable[[Logged], tuple[Any, ...]] = attrgetter(*Row._fields[:5])
+COPIED: Callable[[Logged], tuple[Any, ...]] = attrgetter(*StoredRow._fields[:5])
 """What a row copies from its content."""
 
 
-def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
+def next_row(entry: Entry, last: Logged | None, source: str) -> StoredRow:
     """Return the row that appends an entry to a log with this last entry."""
     now = datetime.now(UTC)
     time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -296,12 +296,12 @@ def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
         ) from error
 
 
-def _row(entry: Logged) -> Row:
+def _row(entry: Logged) -> StoredRow:
     text = _canonical({name: value for name, value in vars(entry).items() if name != "sha256"})
-    return Row._make((*COPIED(entry), text, _sha256(text)))
+    return StoredRow._make((*COPIED(entry), text, _sha256(text)))
 
 
-def logged(row: Row, source: str) -> Logged:
+def logged(row: StoredRow, source: str) -> Logged:
     """Return the entry of a row; InputError if the row contradicts itself."""
     content = row.content
     if not isinstance(content, str) or _sha256(content) != row.sha256:
@@ -797,7 +797,7 @@ PAGE = 1000
 LAST = "SELECT * FROM entries ORDER BY number DESC LIMIT 1"
 BY_REQUEST = "SELECT * FROM entries WHERE request IN ?"
 N_OF = "SELECT subject, count(*) FROM entries WHERE subject IN ? GROUP BY subject"
-INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(Row._fields))})"
+INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(StoredRow._fields))})"
 
 
 def _run(connection: sa.Connection, statement: str, values: Sequence[Any]) -> sa.CursorResult[Any]:
@@ -809,9 +809,9 @@ def _run(connection: sa.Connection, statement: str, values: Sequence[Any]) -> sa
     return connection.exec_driver_sql(statement, values)
 
 
-def _rows_of(connection: sa.Connection, statement: str, *values: Any) -> list[Row]:
+def _rows_of(connection: sa.Connection, statement: str, *values: Any) -> list[StoredRow]:
     """Return the rows that a statement finds."""
-    return [Row._make(row) for row in _run(connection, statement, values)]
+    return [StoredRow._make(row) for row in _run(connection, statement, values)]
 
 
 def by_request(entries: Iterable[Logged]) -> dict[str, Logged]:
@@ -838,7 +838,7 @@ class Transaction:
     source: str
     connection: sa.Connection
     last: Logged | None
-    added: list[tuple[Row, Logged]] = field(default_factory=list)
+    added: list[tuple[StoredRow, Logged]] = field(default_factory=list)
 
     def find(self, *requests: str) -> dict[str, Logged]:
         """Return the entries with these requests, by request, from the log or added before."""
@@ -1015,7 +1015,7 @@ class DecisionLog:
             # another thread may have locked the pool, which is empty
             self._engine = self._new_engine()
 
-    def _rows(self, statement: str, *values: Any) -> list[Row]:
+    def _rows(self, statement: str, *values: Any) -> list[StoredRow]:
         with self._open() as connection:
             return _rows_of(connection, statement, *values)
 
@@ -1312,7 +1312,7 @@ def export(log: DecisionLog, path: AnyPath) -> Verification:
         raise bad_input("path", "be a file that ends in .parquet", repr(str(path)))
     if log.head() is None:
         raise InputError(f"{log.source} has no entries; there is nothing to export")
-    texts = [(name, pa.string()) for name in Row._fields[1:]]
+    texts = [(name, pa.string()) for name in StoredRow._fields[1:]]
     schema = pa.schema([("number", pa.int64()), *texts], {"evenhand.decision_log": str(FORMAT)})
     try:
         with Partial(target) as partial:

@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand._validate import Floats, Mask, Pair, about
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
+from evenhand.monitoring import Rows, as_duration, as_time, level_name, served_cells
 from evenhand.service.contexts import WatchedContexts, base_of, link_of, naming_of, served_of
 from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, verified
 
@@ -225,7 +225,7 @@ def _columns(served: Sequence[tuple[Logged, float]]) -> dict[str, Any]:
     kind = base.outcome_kind
     is_hurdle = kind is OutcomeKind.HURDLE
     return {
-        "pit": pit_cells(served_of(entries, base), y),
+        "pit": served_cells(served_of(entries, base), y),
         # None becomes NaN
         "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
         "base": None if link is None else _base_cells(base, y),
@@ -239,10 +239,10 @@ def _columns(served: Sequence[tuple[Logged, float]]) -> dict[str, Any]:
 def _base_cells(base: Distribution, y: Floats) -> Pair:
     """Return PIT cells of the deterministic forecasts; for amounts, those off the atom."""
     if base.outcome_kind is not OutcomeKind.HURDLE:
-        return pit_cells(Forecast(base), y)
+        return served_cells(Forecast(base), y)
     hurdle = as_hurdle(base)
     is_atom = y == hurdle.at
-    low, high = pit_cells(Forecast(hurdle.positive), np.where(is_atom, np.nan, y))
+    low, high = served_cells(Forecast(hurdle.positive), np.where(is_atom, np.nan, y))
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 

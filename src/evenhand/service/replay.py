@@ -21,7 +21,7 @@ from evenhand.service.contexts import (
     served_of,
     versions,
 )
-from evenhand.service.features import Decide, Features, Forecasting, Loaded, RowReader, loaded
+from evenhand.service.features import Decide, FeatureReader, Features, Forecasting, Loaded, loaded
 from evenhand.service.log import DecisionLog, Head, Logged, verify
 from evenhand.tables import Parts, id_column
 
@@ -38,9 +38,9 @@ ReplayPart = Literal[
 """What is compared. "record": whether the logged quantiles follow from the logged distribution and
 draw; "values": whether the model computes the same forecast again."""
 
-Status = Literal["equal", "differs", "not checked"]
+EntryStatus = Literal["equal", "differs", "not checked"]
 
-Verdict = Literal["equal", "differs", "incomplete"]
+ReplayVerdict = Literal["equal", "differs", "incomplete"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Check:
     """
 
     part: ReplayPart
-    status: Status
+    status: EntryStatus
     text: str
     differences: tuple[Difference, ...] = ()
 
@@ -130,7 +130,7 @@ class Replay(Summarized):
     clock: str
 
     @property
-    def status(self) -> Verdict:
+    def status(self) -> ReplayVerdict:
         """Whether all that was checked is equal, and the forecast was computed again.
 
         "incomplete" is a replay without the features: nothing that was checked differs. Other
@@ -357,7 +357,7 @@ def _features(
     if given is None:
         why = "the log has only the hash of the features; give the row"
         return None, Check("features", "not checked", why)
-    reader = RowReader(model)
+    reader = FeatureReader(model)
     try:
         found = reader.read(given, drop_others=True)
     except InputError as error:
@@ -385,7 +385,7 @@ def _values_check(
     if features is None:
         return Check("values", "not checked", why), None
     levels = tuple(float(level) for level in logged["quantiles"])
-    forecasting = Forecasting(model, RowReader(model), levels, decide)
+    forecasting = Forecasting(model, FeatureReader(model), levels, decide)
     r = 0.5 if logged["r"] is None else logged["r"]
     found = forecasting.values([features], [r])[0]
     compared, now = (_compared(one, with_action=decide is not None) for one in (logged, found))
@@ -472,7 +472,7 @@ def row_of(
     """
     wanted, name = entry.values["features_sha256"], entry.values["person"]
     found, most, n = None, 0, 0
-    for features, person in _rows(parts, RowReader(model), ids):
+    for features, person in _rows(parts, FeatureReader(model), ids):
         n += 1
         is_person = person is not None and logged_name(draws, mode, person) == name
         # the person counts more than the features
@@ -492,7 +492,7 @@ def row_of(
     )
 
 
-def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[Features, Any]]:
+def _rows(parts: Parts, reader: FeatureReader, ids: str | None) -> Iterator[tuple[Features, Any]]:
     """Yield the features of each row of a table, and the id of the person, if there is one."""
     names = [check_column(name, parts.columns, parts.source) for name in reader.names]
     if ids is not None:

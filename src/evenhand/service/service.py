@@ -15,9 +15,9 @@ from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import Naming, open_context, versions
 from evenhand.service.features import (
     Decide,
+    FeatureReader,
     Features,
     Forecasting,
-    RowReader,
     loaded,
     unseen_values,
 )
@@ -206,7 +206,7 @@ class Service:
         self._names_by_hash = person == "hash"
         self._keeps_features = keep_features
         self._loaded = loaded(model)
-        self._reader = RowReader(self._loaded.forecaster, check_names(groups))
+        self._reader = FeatureReader(self._loaded.forecaster, check_names(groups))
         self._forecasting = Forecasting(
             self._loaded.forecaster, self._reader, check_levels(levels), decide
         )

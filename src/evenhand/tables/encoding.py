@@ -15,16 +15,16 @@ from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, read_state, typed_fields
 from evenhand.tables.groups import Condition, Group, Operator
 from evenhand.tables.values import (
-    Kind,
+    ColumnKind,
     Series,
     as_json,
     as_pandas,
     as_table,
     booleans,
+    column_kind,
     dates,
     days,
     is_plain_number,
-    kind_of,
     level_counts,
     moments,
     numbers,
@@ -68,7 +68,7 @@ class EncodedColumn:
         Levels of categories.
     """
 
-    kind: Kind
+    kind: ColumnKind
     name: str
     had_missing: bool
     mean: float = 0.0
@@ -76,7 +76,7 @@ class EncodedColumn:
     levels: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, kind: Kind, name: str, values: Series) -> Self:
+    def fit(cls, kind: ColumnKind, name: str, values: Series) -> Self:
         """Learn the encoding of one column."""
         if kind != "category":
             found = _numbers(kind, name, values)
@@ -162,9 +162,9 @@ class EncodedColumn:
         return str(np.datetime64(0, "D") + np.timedelta64(math.floor(value), "D"))
 
 
-def encoded_kind(values: Series, name: str) -> Kind:
+def encoded_kind(values: Series, name: str) -> ColumnKind:
     """Return the kind for a column of the training data; InputError for an unknown one."""
-    kind = kind_of(values)
+    kind = column_kind(values)
     if kind != "other":
         return kind
     # a column with text among numbers is read as numbers, so that the error names the text; mixed
@@ -179,7 +179,7 @@ def encoded_kind(values: Series, name: str) -> Kind:
     )
 
 
-def _numbers(kind: Kind, name: str, values: Series) -> Floats:
+def _numbers(kind: ColumnKind, name: str, values: Series) -> Floats:
     """Return numbers, booleans as 0 and 1, or days since 1970; NaN if missing."""
     place = f"column {name!r}"
     if kind == "boolean":

@@ -30,13 +30,13 @@ from evenhand._validate import (
     typed_fields,
 )
 from evenhand.tables.values import (
-    Kind,
+    ColumnKind,
     Series,
     as_json,
     as_pandas,
     as_table,
+    column_kind,
     column_of,
-    kind_of,
     level,
     missing,
     moments,
@@ -209,7 +209,7 @@ def comparable(present: Series) -> NDArray[Any]:
     plain = unpacked(present)
     if plain.dtype.kind == "M":
         return np.asarray(plain.dt.tz_localize(None).to_numpy())
-    if kind_of(plain) == "date":
+    if column_kind(plain) == "date":
         return moments(plain)
     if plain.dtype in (np.float32, np.float16):
         return plain.to_numpy()
@@ -240,7 +240,7 @@ def point_of(text: str, values: NDArray[Any]) -> Any:
 
 def codes_of(values: Series, texts: Sequence[str], place: str) -> Ints:
     """Return the number of the text that each value prints as, or equals; -1 if there is none."""
-    kind = kind_of(unpacked(values))
+    kind = column_kind(unpacked(values))
     if kind not in ("number", "date"):
         shown = [text.capitalize() for text in texts] if kind == "boolean" else texts
         position = {text: i for i, text in enumerate(shown)}
@@ -389,7 +389,7 @@ class Partition:
     values: tuple[str, ...] = ()
     cut: str | None = None
     has_missing: bool = False
-    kind: Kind = "other"
+    kind: ColumnKind = "other"
 
     @classmethod
     def learn(cls, values: Series, name: str, *, source: str, seen: Seen | None = None) -> Self:
@@ -402,7 +402,7 @@ class Partition:
         if seen is None:
             with about(source):
                 seen = Seen.of(values.rename(name))
-        kind = kind_of(unpacked(values))
+        kind = column_kind(unpacked(values))
         is_many = seen.labels is None or len(seen.labels) > MAX_VALUES
         if is_many and seen.kind in ("number", "date"):
             # if all values of the sample are missing, there is no median
@@ -554,7 +554,7 @@ def _formed(
         place = f"groups[{name!r}]"
         column = _one_column(values, place, n, X)
         # categories of True and False are labels, so that missing values can be a separate group
-        if not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean":
+        if not isinstance(column.dtype, pd.CategoricalDtype) and column_kind(column) == "boolean":
             yield place, Group.given(str(name)), _mask(column, place)
         elif is_block:  # another block may have other labels or another median
             got = f"{column.dtype} of shape ({n},)"
@@ -879,7 +879,7 @@ def _ordered(present: Series, group: Group, place: str) -> Mask:
     """Compare non-missing numbers or dates with the value of `<`, `<=`, `>` or `>=`."""
     if present.empty:
         return np.zeros(0, dtype=bool)
-    kind = kind_of(unpacked(present))
+    kind = column_kind(unpacked(present))
     if kind not in ("number", "date"):
         rule = f"contain numbers or dates to be compared by {group.operator}"
         remedy = "use = or !=, or convert the column, such as with pandas.to_datetime"

@@ -27,17 +27,17 @@ from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
     FEW,
-    Kind,
+    ColumnKind,
     Series,
     as_json,
     as_mask,
     as_numbers,
     as_pandas,
     booleans,
+    column_kind,
     dates,
     is_plain_number,
     is_plain_text,
-    kind_of,
     level,
     level_counts,
     missing,
@@ -86,7 +86,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     n: int = 0
     n_missing: int = 0
     least: float | None = None
@@ -110,7 +110,7 @@ class Column:
     @classmethod
     def learn(cls, values: Series, name: str) -> Self:
         """Summarize a column of the training table."""
-        kind = kind_of(values)
+        kind = column_kind(values)
         n = len(values)
         n_missing = int(missing(values).sum())
         if kind in ("number", "date"):
@@ -257,7 +257,7 @@ class Schema:
             return cls(tuple(Column(**typed_fields(Column, entry)) for entry in state))
 
 
-def _dtype_of(values: Series, kind: Kind) -> str:
+def _dtype_of(values: Series, kind: ColumnKind) -> str:
     """Return the type in which models receive numbers or dates; "object" if any type will do."""
     if kind == "number":
         return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
@@ -320,18 +320,18 @@ def cells_of_type(values: Series) -> Counter[str]:
     """Count the values of a column of known type, where text is never read as numbers."""
     # the type applies to all values: each non-missing value counts for one kind
     n = int((~missing(values)).sum())
-    return Counter({"values": n, kind_of(values): n})
+    return Counter({"values": n, column_kind(values): n})
 
 
-def kind_of_cells(parts: Sequence[Counter[str]]) -> Kind:
+def kind_of_cells(parts: Sequence[Counter[str]]) -> ColumnKind:
     """Return the kind of a column by the cells of its parts; an empty column counts as numbers.
 
     It is the kind common to all cells, or else the numbers or dates of most parts, which other
     cells are refused for. Codes in some of the parts, such as 01234, make it text.
     """
-    kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
+    kinds: tuple[ColumnKind, ...] = ("number", "boolean", "date", "other")
 
-    def common(cells: Counter[str]) -> Kind:
+    def common(cells: Counter[str]) -> ColumnKind:
         # words for a missing value fit every kind except text, where they are ordinary text
         n = cells["values"] - cells["words"]
         return next((kind for kind in kinds if cells[kind] == n > 0), "category")
@@ -554,7 +554,7 @@ class UnseenValues:
         return [tally.record() for tally in self.tallies if tally.lines()]
 
 
-def shown(value: float | None, kind: Kind) -> float | str | None:
+def shown(value: float | None, kind: ColumnKind) -> float | str | None:
     """Return an end of a range as a number, or as an ISO date."""
     if value is None or not np.isfinite(value):
         return None

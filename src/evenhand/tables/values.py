@@ -270,10 +270,10 @@ def row_blocks(n: int, size: int) -> list[slice]:
 
 # --- columns as numbers, levels, booleans or dates, and tables of pandas
 
-Kind = Literal["number", "category", "boolean", "date", "other"]
+ColumnKind = Literal["number", "category", "boolean", "date", "other"]
 """Kind of a column; values of kind "other" are passed on unchanged."""
 
-_KIND_OF: dict[str, Kind] = {
+_KIND_OF: dict[str, ColumnKind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("string", "categorical", "empty", "time", "period", "interval"), "category"),
     **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
@@ -301,7 +301,7 @@ FLAGS = {
 """Values of a column of booleans, by their levels."""
 
 
-def kind_of(values: Series) -> Kind:
+def column_kind(values: Series) -> ColumnKind:
     """Return the kind of a column by the types of its values; text is never read as numbers.
 
     Examples
@@ -425,7 +425,7 @@ def dates(values: Series, place: str, start: int = 0, dtype: str | None = None) 
     """Convert a column to dates of a type such as "datetime64[us, UTC]"; None keeps date types."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
-    if kind_of(values) == "date":
+    if column_kind(values) == "date":
         found = pd.Series(moments(values), index=values.index, name=values.name)
     else:
         text = values if is_text(values) else values.where(missing(values), "?").astype(object)
@@ -472,7 +472,7 @@ def days(found: NDArray[np.datetime64]) -> Floats:
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
 
 
-def as_numbers(values: Series, kind: Kind) -> Floats:
+def as_numbers(values: Series, kind: ColumnKind) -> Floats:
     """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
     return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
 

@@ -1,6 +1,6 @@
 """Table of the kinds of models that are converted to forecasters, and forecasters around them.
 
-A new kind of model needs one line in `KINDS`.
+A new kind of model needs one line in `ADAPTERS`.
 """
 
 from __future__ import annotations
@@ -373,7 +373,7 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
 
 
 @dataclass(frozen=True)
-class Kind:
+class Adapter:
     """A kind of model: how it is recognized, fitted and converted to distributions.
 
     Parameters
@@ -433,7 +433,7 @@ class Base:
     @classmethod
     def fit(cls, estimator: Any, rows: Training, kind: str | None = None) -> Self:
         """Fit a clone of an estimator, and everything else that its distributions need."""
-        own = kind_of(estimator, rows.y) if kind is None else KINDS[kind]
+        own = adapter_of(estimator, rows.y) if kind is None else ADAPTERS[kind]
         if own.reads_rows and not conversions.is_fitted(estimator):
             rows.check_folds()
         model = own.fit(estimator, rows)
@@ -448,7 +448,7 @@ class Base:
         """Return the base of a fitted model that determines its distributions without training."""
         # without outcomes, only the loss shows that a regressor predicts counts
         is_count = conversions.has_poisson_loss(model)
-        own = KINDS["counts"] if is_count else kind_of(conversions.frozen(model))
+        own = ADAPTERS["counts"] if is_count else adapter_of(conversions.frozen(model))
         if own.name == "residuals":
             name = type(thawed(model)).__name__
             rule = "predict distributions"
@@ -458,7 +458,7 @@ class Base:
 
     def distribution(self, X: Any) -> Distribution:
         """Return the predicted distributions of the rows, batch shape (n,)."""
-        return KINDS[self.kind].convert(thawed(self.estimator), X, **self.learned)
+        return ADAPTERS[self.kind].convert(thawed(self.estimator), X, **self.learned)
 
     @property
     def predicts_outcomes(self) -> bool:
@@ -499,9 +499,9 @@ def fit_members(estimator: Any, rows: Training) -> list[Any]:
         raise InputError("estimator is an empty list; give at least one model")
     # refuse a plain regressor before anything is fitted
     for member in members:
-        if kind_of(member).name not in ("forecaster", "callable", "ppf", "return_std"):
+        if adapter_of(member).name not in ("forecaster", "callable", "ppf", "return_std"):
             raise _not_normal(member)
-    return [kind_of(member).fit(member, rows) for member in members]
+    return [adapter_of(member).fit(member, rows) for member in members]
 
 
 def members_of(estimator: Any) -> list[Any]:
@@ -514,7 +514,7 @@ def of_members(models: Any, X: Any, least_std: Floats) -> Distribution:
     """Return the mixture of the distributions of members, normal ones or mixtures of them."""
     parts = []
     for member in models:
-        own = kind_of(member)
+        own = adapter_of(member)
         learned = {"least_std": least_std} if own.convert is of_return_std else {}
         predicted = own.convert(thawed(member), X, **learned)
         if isinstance(predicted, Normal):
@@ -544,40 +544,40 @@ def is_function(model: Any) -> bool:
     return callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
 
 
-KINDS: dict[str, Kind] = {
+ADAPTERS: dict[str, Adapter] = {
     kind.name: kind
     # in order of precedence, from whole distributions to single numbers
     for kind in (
-        Kind(
+        Adapter(
             "survival",
             conversions.has_survival_curves,
             conversions.of_forecaster,
             conversions.fit_survival,
         ),
-        Kind(
+        Adapter(
             "forecaster",
             lambda model: hasattr(model, "forecast") and not getattr(model, "is_mean_alone", False),
             conversions.of_forecaster,
             outcome=None,
         ),
-        Kind(
+        Adapter(
             "members",
             lambda model: isinstance(model, list | tuple),
             of_members,
             fit_members,
             learn_least_std,
         ),
-        Kind(
+        Adapter(
             "classifier",
             conversions.has_classes,
             conversions.of_classifier,
             conversions.fit_classifier,
             conversions.learn_classes,
         ),
-        Kind("callable", is_function, conversions.of_function, outcome=None),
+        Adapter("callable", is_function, conversions.of_function, outcome=None),
         # the same model of skpro may predict counts or amounts
-        Kind("ppf", conversions.has_ppf, conversions.of_ppf, conversions.fit_ppf, outcome=None),
-        Kind(
+        Adapter("ppf", conversions.has_ppf, conversions.of_ppf, conversions.fit_ppf, outcome=None),
+        Adapter(
             "counts",
             conversions.has_poisson_loss,
             conversions.of_counts,
@@ -585,14 +585,14 @@ KINDS: dict[str, Kind] = {
             outcome=OutcomeKind.COUNT,
             reads_rows=True,
         ),
-        Kind(
+        Adapter(
             "quantiles",
             conversions.has_quantiles,
             conversions.of_quantiles,
             conversions.fit_quantiles,
         ),
-        Kind("return_std", takes_return_std, of_return_std, learn=learn_least_std),
-        Kind(
+        Adapter("return_std", takes_return_std, of_return_std, learn=learn_least_std),
+        Adapter(
             "residuals",
             lambda model: hasattr(model, "predict"),
             of_residuals,
@@ -603,7 +603,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
+def adapter_of(estimator: Any, y: Floats | None = None) -> Adapter:
     """Return the first kind that accepts an estimator and the outcomes that it is fitted to.
 
     Without outcomes, a regressor with the Poisson loss is a plain regressor: amounts of money are
@@ -614,7 +614,7 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
         "counts": y is None or not conversions.are_counts(y).all(),
         "quantiles": conversions.is_fitted(estimator) and conversions.known_levels(inner) is None,
     }
-    for kind in KINDS.values():
+    for kind in ADAPTERS.values():
         if not excluded.get(kind.name) and kind.accepts(inner):
             return kind
     rule = "be a regressor with fit and predict"
@@ -626,7 +626,7 @@ def outcome_of(estimator: Any, y: Floats) -> OutcomeKind | None:
 
     None if only a forecast shows it.
     """
-    kind, find = kind_of(estimator, y), getattr(thawed(estimator), "outcome_kind_of", None)
+    kind, find = adapter_of(estimator, y), getattr(thawed(estimator), "outcome_kind_of", None)
     if kind.name == "classifier":
         return conversions.outcome_of_classes(estimator, y)
     return kind.outcome if find is None else find(y)
@@ -634,7 +634,7 @@ def outcome_of(estimator: Any, y: Floats) -> OutcomeKind | None:
 
 def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
     """Whether `fit` learns nothing from its rows, so that they are held out for this model."""
-    kind = kind_of(estimator, y)
+    kind = adapter_of(estimator, y)
     if kind.name == "members":
         return all(map(is_held_out, members_of(estimator)))
     return conversions.is_fitted(estimator) and not kind.reads_rows
@@ -673,7 +673,7 @@ class WrappingForecaster(Forecaster):
         super()._set_up()
         base = self._base
         # of an edited model folder, anything may be missing
-        convert = KINDS[check_choice("kind", base.kind, tuple(KINDS))].convert
+        convert = ADAPTERS[check_choice("kind", base.kind, tuple(ADAPTERS))].convert
         inspect.signature(convert).bind(None, None, **base.learned)
         self._set_base(base)
         is_plain = "predicted_support" in base.learned
@@ -694,7 +694,7 @@ class WrappingForecaster(Forecaster):
             )
         is_new = is_refitted(estimator)
         # a fitted plain regressor predicts outcomes in their units
-        is_plain = not is_new and kind_of(estimator).name == "residuals"
+        is_plain = not is_new and adapter_of(estimator).name == "residuals"
         line = self._learn_support(rows.y, rows.X, is_map=is_new or is_plain)
         rows = replace(rows, y=line, predicted_support=self.support_ if is_plain else None)
         self._fit_base(estimator, rows)
@@ -724,7 +724,7 @@ def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeK
     map to the line would move the atoms.
     """
     kind = outcome_of(estimator, outcomes)
-    is_of_times = kind_of(estimator, outcomes).name == "survival"
+    is_of_times = adapter_of(estimator, outcomes).name == "survival"
     has_no_atoms = kind is OutcomeKind.CONTINUOUS and not is_of_times
     check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
     if kind is not None:
