@@ -57,9 +57,7 @@ class EncodedColumn:
     Parameters
     ----------
     kind : {"number", "boolean", "category", "date"}
-        Kind of the column.
     name : str
-        Name of the column.
     had_missing : bool
         Whether the training data had missing values.
     mean, scale : float

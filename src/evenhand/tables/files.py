@@ -465,7 +465,7 @@ def check_writable(path: AnyPath, endings: Sequence[str]) -> Path:
 
 
 class TableWriter:
-    r"""Context manager that writes a table block by block and atomically, as csv or parquet.
+    """Context manager that writes a table block by block and atomically, as csv or parquet.
 
     Blocks go to a hidden file next to `path`, which replaces `path` when the `with` block ends
     without an error. Any error in the `with` block removes the hidden file and leaves an older
@@ -484,16 +484,6 @@ class TableWriter:
     ----------
     n_rows : int
         Rows written so far.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with TableWriter(pathlib.Path(folder, "out.csv")) as writer:
-    ...         writer.write(pd.DataFrame({"id": ["a"], "mean": [0.1]}))
-    ...         writer.write(pd.DataFrame({"id": ["b"], "mean": [0.2]}))
-    ...     pathlib.Path(folder, "out.csv").read_text()
-    'id,mean\na,0.1\nb,0.2\n'
     """
 
     def __init__(self, path: AnyPath) -> None:
@@ -599,11 +589,5 @@ def guarded(value: Any) -> Any:
 
 
 def unguarded(text: str) -> str:
-    """Return the original text from the output of `guarded`.
-
-    Examples
-    --------
-    >>> unguarded("'=1+1"), unguarded("'t Hooft")
-    ('=1+1', "'t Hooft")
-    """
+    """Return the original text from the output of `guarded`."""
     return text[1:] if text.startswith("'") and FORMULA.match(text) else text

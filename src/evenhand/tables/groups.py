@@ -905,13 +905,6 @@ def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
     mean is the median where it is not finite, and the width of a forecast with an atom at the end
     of its range is that of its other part. Raises InputError for another name, and for a value of
     forecasts of another kind.
-
-    Examples
-    --------
-    >>> from evenhand import Forecast
-    >>> forecast = Forecast.from_normal([3.0], [1.0])
-    >>> forecast_values(forecast, ["predicted mean", "80% width"]).round(2).to_dict("records")
-    [{'predicted mean': 3.0, '80% width': 2.56}]
     """
     wanted = {name: OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))] for name in names}
     blocks = [

@@ -369,20 +369,11 @@ def found_columns(found: Mapping[str, Sequence[Counter[str]]]) -> list[Column]:
 def read_typed(
     path: AnyPath, *, schema: Schema | None = None, text: Collection[str] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
-    r"""Read a table and convert its columns to their kinds; return also warnings about them.
+    """Read a table and convert its columns to their kinds; return also warnings about them.
 
     The columns of a `schema`, that of a model, are read by it from any file. Other columns have the
     types of the parquet file; in csv a column is numeric, boolean or a date only if every cell of
     the whole table can be read so. Columns of csv files in `text`, such as ids, stay text.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "loans.csv")
-    ...     _ = file.write_text("zip,income\n01234,1200\n98765,\n")
-    ...     read_typed(file)[0].values.tolist()
-    [['01234', 1200.0], ['98765', nan]]
     """
     known = schema or Schema()
     parts = open_parts(path)

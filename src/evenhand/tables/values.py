@@ -258,13 +258,7 @@ def take_rows(table: Any, rows: Any) -> Any:
 
 
 def row_blocks(n: int, size: int) -> list[slice]:
-    """Return slices of at most `size` rows that together cover n rows.
-
-    Examples
-    --------
-    >>> row_blocks(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Return slices of at most `size` rows that together cover n rows."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
