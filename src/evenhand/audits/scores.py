@@ -322,11 +322,9 @@ def rate_ends(one: Finding) -> tuple[float | None, float | None]:
 
 
 def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
-    """Yield everyone and the named groups of known members that have any."""
+    """Yield everyone and the named groups of known members."""
     yield EVERYONE, np.ones(n, dtype=np.bool_)
-    for name, mask in groups.items():
-        if mask.any():
-            yield name, mask
+    yield from groups.items()
 
 
 # --- the event by a horizon

@@ -152,8 +152,8 @@ def cross_fitted_sizes(
     """Choose the number of trees, and the factor on their output, by the held-out likelihood.
 
     Both have the smallest gamma deviance on rows outside of the training rows, with 0 trees if no
-    number is better than a constant. The last output is the prediction of the log size of each row,
-    shape (n,), from trees that were grown without its fold.
+    number is better than a constant. Also returns the predicted log size of each row, shape (n,),
+    by trees that were grown without its fold.
     """
     rows = features(learned_encoder(X), X, loc)
     path = np.empty((size.size, MOST_TREES + 1))
@@ -244,7 +244,7 @@ def learn_spread(
     """Choose a model of the spread of held-out residuals, and fit it to all rows.
 
     `SpreadTrees` replace a constant spread, None, if their CRPS on held-out rows is clearly better.
-    Returned is also the held-out spread of each row, shape (n,), 1 for constant spread.
+    Also returns the held-out spread of each row, shape (n,), which is 1 for a constant spread.
 
     A row's held-out spread comes from a model that has not seen the row's residual. Residuals of
     other folds come from mean models that have seen the row's outcome, as nested fits would cost
@@ -298,10 +298,10 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> Learned:
     A fitted model may predict outcomes in their own units while `y` is on the line of a support.
     Then its predictions are mapped to the line, where they are the locations of the distributions.
 
-    Returned are the parameters of `of_residuals`, and the PITs `unseen_pit` of the rows, if the
-    model is not one that was fitted before. A row's residual has weight 1 / n in the distribution,
-    and its spread is predicted by a model that has not seen the residual: apart from that weight,
-    its PIT is held out.
+    Returns the parameters of `of_residuals`, and the PITs `unseen_pit` of the rows, if the model is
+    not one that was fitted before. A row's residual has weight 1 / n in the distribution, and its
+    spread is predicted by a model that has not seen the residual: apart from that weight, its PIT
+    is held out.
     """
     n = rows.y.size
     if conversions.is_fitted(estimator):

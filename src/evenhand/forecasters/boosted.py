@@ -364,7 +364,7 @@ class BoostedCandidate:
 def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> BoostedCandidate:
     """Grow the candidates of a table and return the one with the lowest held-out loss.
 
-    Weights have mean 1.
+    The weights have mean 1.
     """
     scales = possible_scales(y, weight)
     # if no feature can be split, all rows get the same distribution

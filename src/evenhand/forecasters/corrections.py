@@ -137,10 +137,11 @@ def chosen_greedily(
     sizes: Floats,
     level: float,
 ) -> T | None:
-    """Correct groups one after the other, the most significant first, all of them jointly.
+    """Correct groups one after the other, the most significant first; None if none is significant.
 
-    A group and its complement have nearly the same p-value: the smaller of them is farther off, so
-    the smallest group is taken whose log p-value is within 10% of the smallest.
+    All groups are corrected jointly. A group and its complement have nearly the same p-value: the
+    smaller of them is farther off, so the smallest group is taken whose log p-value is within 10%
+    of the smallest.
 
     Parameters
     ----------
@@ -156,10 +157,6 @@ def chosen_greedily(
         Sizes of the groups.
     level : float
         Probability that calibrated data give any group a term.
-
-    Returns
-    -------
-    The last correction; None if no group is significant.
     """
     is_done = np.zeros(sizes.size, dtype=bool)
     correction, tested = None, start
@@ -408,24 +405,11 @@ def fitted_tilts(
 ) -> Pair:
     """Return terms of the log density in cells with the largest penalized likelihood.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_patterns, n_cells)
-        Weights of rows.
-    terms : ndarray of shape (n_patterns, n_terms)
-        Whether each pattern has each term.
-    designs : sequence of ndarray of shape (n_cells, n_parameters)
-        Basis of each term; the first two functions are the normal score and its square.
-    offset : ndarray of shape (n_cells,)
-        Logarithms of the widths of the cells.
-    start : ndarray, optional
-        Parameters to start from.
-
-    Returns
-    -------
-    tilts : ndarray of shape (n_terms, n_cells)
-    parameters : ndarray
-        Coefficients of all terms.
+    `counts`, shape (n_patterns, n_cells), are the weights of rows. `terms`, shape (n_patterns,
+    n_terms), are 1 where a pattern has a term. Each term has a basis in `designs`, shape (n_cells,
+    n_parameters), whose first two functions are the normal score and its square. `offset` are the
+    logarithms of the widths of the cells. Returns the terms, shape (n_terms, n_cells), and the
+    coefficients of all terms, which a later call may start from.
     """
     # precisions of the normal priors of all parameters
     smooth, rough = PENALTIES

@@ -203,9 +203,9 @@ def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cell
     """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
 
     The knots `edges`, the same for all maps or those of each, increase from 0 to 1; `values` of
-    shape (n_maps, k) are the maps there, and `which` has the number of each row's map. Mapped cells
-    have each row at its position. The gain in log score of each row comes with them: the logarithm
-    of the map's slope at a point, at a knot above it, and of its mean slope over a cell.
+    shape (n_maps, k) are the maps there, and `which` has the number of each row's map. Each row
+    keeps its position in the mapped cell. Also returns the gain in log score of each row: the
+    logarithm of the map's slope at a point, at a knot above it, and of its mean slope over a cell.
     """
     start, stop, is_wide = ends_of(pit)
     edges = np.broadcast_to(edges, values.shape)
@@ -246,8 +246,8 @@ def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]
     """Return the distribution of weighted PITs, averaged over the positions: a mean of ramps.
 
     With rows that are lost, it is the Kaplan-Meier estimate, which assumes that being lost is
-    independent of the outcome's PIT. Beyond the last row it continues linearly to 1. Returned are
-    the ends of cells, from 0 to 1, and the probability below and up to each; between them it is
+    independent of the outcome's PIT. Beyond the last row it continues linearly to 1. Returns the
+    ends of cells, from 0 to 1, and the probabilities below and up to each; between ends it is
     linear.
     """
     share = weight / weight.sum()
@@ -270,9 +270,9 @@ def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]
 def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> Pair:
     """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
 
-    Of all rows, shares are known to be below (`left`) and up to (`right`) each point, linearly
-    between points, and `lost` are lost at or before it. Returned are the probabilities below and up
-    to it.
+    `left` and `right` are the shares of all rows that are known to be below, and up to, each point,
+    linear between points, and `lost` those that are lost at or before it. Returns the probabilities
+    below and up to each point.
     """
     lost_before = np.concatenate(([0.0], lost[:-1]))
     before, after = 1 - left - lost_before, 1 - right - lost_before
