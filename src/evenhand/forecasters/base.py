@@ -600,7 +600,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         # a model cannot be fitted to rows of weight 0
         return rows if weight is None or weight.all() else rows.take(np.flatnonzero(weight))
 
-    def _learn_support(self, outcomes: Floats, rows: Any = None, *, is_map: bool = True) -> Floats:
+    def _learn_support(self, outcomes: Floats, rows: Any, *, is_map: bool = True) -> Floats:
         """Learn the map of outcomes to the line, `support_`; return the mapped outcomes.
 
         `rows` are the features, by which the map is chosen. With `is_map=False` outcomes are

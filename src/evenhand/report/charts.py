@@ -195,17 +195,15 @@ class Chart:
     heads: Sequence[str] = ()
 
 
-def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """Return round values that divide a range into about `n` parts.
+def nice_ticks(low: float, high: float, n: int) -> list[float]:
+    """Return round values that divide a range of positive width into about `n` parts.
 
     Examples
     --------
-    >>> nice_ticks(0.0, 10.0)
+    >>> nice_ticks(0.0, 10.0, 5)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     """
     span = high - low
-    if not math.isfinite(span) or span <= 0:
-        return [low] if math.isfinite(low) else []
     # the smallest of 1, 2, 5 and 10 times a power of ten that gives at most n parts
     unit = 10.0 ** math.floor(math.log10(span / n))
     step = unit * next((k for k in (1, 2, 5) if span / (k * unit) <= n), 10)

@@ -1,7 +1,7 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
 # for the commands and for tests; `__all__` is the documented reference
-from evenhand.service.contexts import Naming, WatchedContexts, context_of, logged_forecast
+from evenhand.service.contexts import WatchedContexts, context_of, logged_forecast
 from evenhand.service.features import loaded
 from evenhand.service.log import (
     DecisionLog,
