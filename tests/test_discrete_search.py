@@ -95,7 +95,7 @@ def test_null_curve_simulates_outcomes_with_the_same_cells():
 @pytest.mark.parametrize("law", LAWS)
 def test_scans_and_learned_groups_keep_their_level(law):
     """Each rate of false alarms is at most 5%."""
-    count = repeats(1000, shorter=32)
+    count = repeats(1000, shorter=64)
     alarms = np.zeros(5)
     for seed in range(count):
         random = np.random.default_rng([seed, LAWS.index(law)])

@@ -289,7 +289,7 @@ def with_late_outcomes(rows, seed):
 def test_false_alarms_of_a_year_of_all_parts_are_rare(are_late):
     # promise, W1 error of ten groups and draws are all at the boundary of their hypotheses
     shift, promise = boundary()
-    n_sets, failures = repeats(400, shorter=24), 0
+    n_sets, failures = repeats(400, shorter=50), 0
     for seed in range(n_sets):
         rows = year_at_the_boundary(seed, shift)
         rows = with_late_outcomes(rows, seed) if are_late else rows
