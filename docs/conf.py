@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "rooms.GalleryOrder",
     # reprs of tables alone: those of axes and numbers mean nothing to a reader
     "capture_repr": ("_repr_html_",),
+    "image_scrapers": ("accessible.readable_figures",),
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,

@@ -4,7 +4,6 @@ import doctest
 import importlib
 import inspect
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from matplotlib.text import Text
 from sybil import Sybil
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
@@ -219,41 +217,3 @@ def test_the_drawing_of_the_rooms_follows_the_contract_on_imports():
     drawing = (PAGES / "developers.rst").read_text().partition("code-block:: text\n\n")[2]
     drawn = drawing.partition("\n\n")[0].splitlines()
     assert [re.split(r" {2,}", line.strip())[0] for line in drawn] == floors
-
-
-NARROWEST = 576
-"""Width in pixels below which figures of the gallery scroll instead of shrinking."""
-
-
-def smallest_text(figure):
-    """Return the size in pixels of the smallest text of a figure where it is shown smallest."""
-    figure.draw_without_rendering()
-    # the gallery saves 100 dots per inch unless the figure has more, shown as 100 with `srcset`
-    width = 100 * figure.get_figwidth()
-    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
-    points = min(float(text.get_fontsize()) for text in texts)
-    return points / 72 * 100 * min(1.0, NARROWEST / width)
-
-
-def titles(figure):
-    return [figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)]
-
-
-@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
-def test_script_of_the_gallery_runs_and_draws(script):
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.close("all")
-    try:
-        runpy.run_path(str(script), run_name="__main__")
-        drawn = [plt.figure(number) for number in plt.get_fignums()]
-        assert drawn
-        for figure in drawn:
-            assert smallest_text(figure) >= 9
-            # titles are the text alternative of the figure in the gallery
-            assert any(text.strip() for text in titles(figure))
-    finally:
-        plt.close("all")

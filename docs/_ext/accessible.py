@@ -5,8 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sphinx.application import Sphinx
 from sphinx_gallery.directives import imgsgnode
+from sphinx_gallery.scrapers import matplotlib_scraper
+
+NARROWEST = 576
+"""Width in pixels below which figures of the gallery scroll instead of shrinking."""
+
+LEAST_TEXT = 9
+"""Size in pixels of the smallest text of a figure."""
+
+
+def smallest_text(figure: Figure) -> float:
+    """Return the size in pixels of the smallest text of a figure where it is shown smallest."""
+    figure.draw_without_rendering()
+    # the gallery saves 100 dots per inch unless the figure has more, shown as 100 with `srcset`
+    width = 100 * figure.get_figwidth()
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    points = min(float(text.get_fontsize()) for text in texts)
+    return points / 72 * 100 * min(1.0, NARROWEST / width)
+
+
+def readable_figures(block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
+    """Save the figures of a script, each with a title, its text alternative, and text to read."""
+    for figure in map(plt.figure, plt.get_fignums()):
+        titles = [figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)]
+        if smallest_text(figure) < LEAST_TEXT or not any(title.strip() for title in titles):
+            raise ValueError(f"a figure of {variables['src_file']} has no title or small text")
+    return str(matplotlib_scraper(block, variables, settings))
 
 
 def is_figure(node: nodes.Node) -> bool:

@@ -25,7 +25,7 @@ from evenhand.monitoring import Rows
 # 0.83 predicted standard deviations, so that the worst group of 20% is off by exactly the promised
 # 35 points. From day 200 on they are higher by 1.4.
 
-DAYS, PER_DAY, CHANGE, WINDOW, YEARS = 365, 50, 200, 30, 12
+DAYS, PER_DAY, CHANGE, WINDOW, YEARS = 365, 50, 200, 30, 8
 day = np.repeat(np.arange(DAYS), PER_DAY)
 first_day = np.datetime64("2026-01-01")
 link = Entropic(0.2)
