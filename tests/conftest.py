@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from command_outcome import Outcome
+from evenhand.audits.rows import STANDARD
 from evenhand.cli import main
 from forked_command import Forks
 from in_browser import started
@@ -24,6 +25,10 @@ from postgresql_server import started as started_server
 
 settings.register_profile("tests", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("tests")
+
+# What searches find in calibrated forecasts is simulated a few times here, as no test of an audit
+# by default depends on it, and tests of `null_curve` give the number themselves.
+vars(STANDARD)["n_simulations"] = 4
 
 
 def pytest_configure():

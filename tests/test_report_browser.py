@@ -93,7 +93,6 @@ def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
             "all => all.map(one => [one.scrollWidth, one.clientWidth])"
         ):
             assert wide <= seen
-        picture(page, f"{name}-{size['width']}")
         picture(page, f"{name}-{size['width']}-whole", full_page=True)
     assert (reports / f"{name}.html").stat().st_size < 1_500_000
 
