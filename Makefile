@@ -7,11 +7,12 @@ PEERS := .venv-peers
 
 .PHONY: setup demo test test-quick test-statistics test-faults test-rounding check release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
 
+# here and below without bytecode, which takes as long as the installation: it is written for what is imported
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,boosting,scale,service,postgresql,dev,docs]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,boosting,scale,service,postgresql,dev,docs]'
 	touch $(STAMP)
 
 # the package without its extras, in an environment of its own: 0.7 GB, where `make setup` takes 2.3 GB
@@ -20,7 +21,7 @@ demo: $(CORE)/.ready
 
 $(CORE)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(CORE)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 
 # statistical tests take an eighth of their simulated data sets here; bytecode is kept, since tests start many processes

@@ -61,6 +61,7 @@ def use(archive: Path) -> None:
         venv.create(Path(folder) / "env", with_pip=True)
         scripts = Path(folder) / "env" / "bin"
         pip = [str(scripts / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+        pip += ["--no-compile"]  # it takes as long as the installation
         subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(archive)], check=True)
         subprocess.run([str(scripts / "python"), "-c", USE_IT], check=True, cwd=folder, env=outside)
         shown = subprocess.run(
