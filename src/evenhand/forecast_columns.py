@@ -562,7 +562,7 @@ def check_event_values(y: Floats, *, target: str, source: str, start: int = 0) -
 
     Examples
     --------
-    >>> check_events(np.array([0.0, 2.0]), target="bad", source="t.csv")
+    >>> check_event_values(np.array([0.0, 2.0]), target="bad", source="t.csv")
     Traceback (most recent call last):
     evenhand._validate.InputError: t.csv: column 'bad', row 2 must be 0 or 1, got 2; code the event
     as 1, or drop the row

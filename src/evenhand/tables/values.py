@@ -300,7 +300,7 @@ def column_kind(values: Series) -> ColumnKind:
 
     Examples
     --------
-    >>> kind_of(pd.Series([1, None])), kind_of(pd.Series(["1", None]))
+    >>> column_kind(pd.Series([1, None])), column_kind(pd.Series(["1", None]))
     ('number', 'category')
     """
     return _KIND_OF.get(pd.api.types.infer_dtype(values, skipna=True), "other")
