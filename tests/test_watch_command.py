@@ -416,3 +416,24 @@ def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(place, t
     assert "forecasts too narrow" in " ".join(done.out.split())
     randomized = evenhand("watch", path, *options, "--forecast", place / "model").complaint()
     assert "is randomized: its forecasts are watched in a decision log" in randomized
+
+
+def test_times_are_watched_up_to_their_horizon_and_lost_ones_are_missing(tmp_path, evenhand):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"day": np.datetime64("2024-01-01") + np.arange(3000) // 5})
+    table[["s25", "s50", "s75", "s100"]] = 0.8, 0.6, 0.4, 0.2
+    # uniform up to 125 days; all are followed for 110, but a tenth are lost before the event
+    time, lost = random.uniform(0, 125, 3000), random.uniform(size=3000) < 0.1
+    table["days"] = np.minimum(np.where(lost, 0.7 * time, time), 110)
+    table["died"] = (~lost & (time <= 110)).astype(int)
+    table["fast"] = table["days"] / (1 + table["died"])
+    table.to_csv(tmp_path / "times.csv", index=False)
+    forecast = "survival=s,event=died,horizon=100"
+    call = ("watch", tmp_path / "times.csv", "--time", "day", "--forecast", forecast)
+    refused = evenhand(*call, "--target", "days").complaint()
+    assert "--matures-after of at least the horizon" in refused
+    call += ("--matures-after", "100d", "--json", "--target")
+    found = json.loads(evenhand(*call, "days").done().out)
+    assert (found["status"], found["n_missing"]) == ("no alarm", (lost & (0.7 * time < 100)).sum())
+    alarm = json.loads(evenhand(*call, "fast").done().out)["alarms"][0]
+    assert (alarm["group"], alarm["direction"]) == ("everyone", "lower")

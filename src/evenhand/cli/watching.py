@@ -15,10 +15,10 @@ from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import InputError, about
 from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_without_effect
-from evenhand.cli.options import with_options
+from evenhand.cli.options import Times, with_options
 from evenhand.cli.output import Decision, command_line, inform, show_result
-from evenhand.cli.rooms import monitoring, report, service, store, tables
-from evenhand.cli.rows import Given, chosen_columns, people_of, typed_table
+from evenhand.cli.rooms import monitoring, outcomes, report, service, store, tables
+from evenhand.cli.rows import Given, chosen_columns, numbers_in, people_of, typed_table
 
 
 @with_options
@@ -198,7 +198,7 @@ def _watched_table(
     until: str | None,
 ) -> monitoring.Watch:
     """Return the watch over the forecasts and outcomes of a table."""
-    given = Given.of(forecast)
+    given, times = Given.of(forecast).with_times(Times())
     subject, source = given.subject, path.name
     if getattr(given.forecaster, "alpha", None) is not None:
         raise InputError(f"{forecast} is randomized: its forecasts are watched in a decision log")
@@ -208,11 +208,15 @@ def _watched_table(
     end = datetime.now(UTC) if until is None and settings["matures_after"] else until
     found = {name: tables.column_of(data, column, source) for name, column in wanted.items()}
     target = wanted["target"]
-    named = chosen_columns("--groups", groups, {target: "target"}, list(data.columns), source)
+    outcome = {target: "target"} | ({} if times.event is None else {times.event: "event"})
+    named = chosen_columns("--groups", groups, outcome, list(data.columns), source)
     # outcomes of one person are dependent, and repeats of them look like evidence
     people_of(data, columns["id"], None, target, source)
-    y = tables.numbers(found.pop("target"), f"{source}: column {target!r}")
-    with about(source):
+    y: Any = tables.numbers(found.pop("target"), f"{source}: column {target!r}")
+    event = numbers_in(data, times.event, source)
+    with about(source, y=target, event=times.event):
+        if times != Times():
+            y = outcomes.Outcomes(y, event, times.horizon)
         made = monitoring.rows_of_forecast(
             given.forecaster.forecast(data[subject.columns(data.columns, source)]),
             y,

@@ -19,11 +19,13 @@ from evenhand._validate import (
     as_floats,
     as_number,
     bad_input,
+    named,
     refuse_entry,
 )
-from evenhand.distributions import OutcomeKind
-from evenhand.forecast import Forecast
+from evenhand.distributions import OutcomeKind, SurvivalCurves, found_inside
+from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.links import Link
+from evenhand.outcomes import Outcomes
 from evenhand.tables import as_pandas, as_table, forecast_values
 
 # --- checks of the columns of served rows. Every message names the first wrong row
@@ -328,16 +330,25 @@ class Rows:
 
 
 def rows_of_forecast(
-    forecast: Forecast, y: ArrayLike, time: ArrayLike, *, groups: Any = None, **others: Any
+    forecast: Forecast,
+    y: ArrayLike | Outcomes,
+    time: ArrayLike,
+    *,
+    groups: Any = None,
+    **others: Any,
 ) -> Rows:
     """Make rows from forecasts and outcomes, with the level of each forecast as a column.
+
+    The outcome of times that may be cut off is the time up to the horizon: of who is lost before it
+    it is missing, which is valid whatever that depends on (outcomes: 5, 6).
 
     Parameters
     ----------
     forecast : Forecast
         Deterministic forecasts of n people.
-    y : array-like of shape (n,)
-        Their outcomes; NaN where missing.
+    y : array-like of shape (n,), or Outcomes
+        Their outcomes; NaN where missing. Times need `Outcomes` with event and horizon, and
+        `matures_after`.
     time : array-like of shape (n,)
         Times of serving.
     groups : DataFrame, optional
@@ -353,14 +364,25 @@ def rows_of_forecast(
     >>> rows.known, rows.columns["predicted mean"].tolist()
     (array([ True, False]), [3.0, 4.0])
     """
-    outcome = as_floats("y", y)
+    known = y if isinstance(y, Outcomes) else None
+    is_of_times = found_inside(forecast.distribution, SurvivalCurves) is not None
+    if is_of_times or (known is not None and known.are_times):
+        if known is None or None in (known.horizon, others.get("matures_after")):
+            raise InputError(
+                "times that may be cut off are watched up to a horizon: give it and the event, as"
+                " Outcomes or in survival=S,event=E,horizon=TIME, and"
+                f" {named('matures_after')} of at least the horizon"
+            )
+        check_forecast_of_times(forecast, known)
+    outcome = y.value if isinstance(y, Outcomes) else as_floats("y", y)
     is_event = forecast.outcome_kind is OutcomeKind.BINARY
     level = forecast_values(forecast, [level_name(is_event=is_event)])
     table = level if groups is None else pd.concat([groups.reset_index(drop=True), level], axis=1)
     if is_event:
         event = forecast.event_probability()
         return Rows.of(time, outcome=outcome, probability=event, groups=table, **others)
-    return Rows.of(time, served_cells(forecast, outcome), groups=table, **others)
+    cells = served_cells(forecast, outcome if known is None else known)
+    return Rows.of(time, cells, groups=table, **others)
 
 
 def level_name(*, is_event: bool) -> str:
@@ -368,8 +390,11 @@ def level_name(*, is_event: bool) -> str:
     return "predicted probability" if is_event else "predicted mean"
 
 
-def served_cells(forecast: Forecast, y: Floats) -> Cells:
-    """Return PIT cells, NaN where the outcome is missing."""
+def served_cells(forecast: Forecast, y: Floats | Outcomes) -> Cells:
+    """Return PIT cells, NaN where the outcome is missing, or the time is not known."""
+    if isinstance(y, Outcomes):
+        low, high = forecast.pit_interval(y)
+        return np.where(y.is_lost, np.nan, low), np.where(y.is_lost, np.nan, high)
     is_known = ~np.isnan(y)
     low, high = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
     if is_known.any():
