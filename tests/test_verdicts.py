@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special, stats
 
@@ -277,3 +278,17 @@ def test_groups_without_a_search_have_the_direction_of_their_error():
     named = found.groups.set_index("group").drop("everyone")
     assert named["direction"].to_dict() == {name: name for name in laws}
     assert found.scan.empty
+
+
+@pytest.mark.parametrize(("young", "columns"), [(0.6, {"region"}), (2.0, {"region", "age"})])
+def test_a_group_leads_unless_a_part_of_it_is_proven_to_be_worse(young, columns):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"region": rng.choice(["N", "S", "W"], 3000)})
+        table["age"] = rng.integers(20, 80, 3000)
+        off = np.where(table["age"] <= 50, young, 0.6) * (table["region"] == "N")
+        forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
+        search = Search(masses=(1.0,), learned_masses=(0.2,), n_simulations=2)
+        given = {"groups": ["region"], "search": search, "random_state": 0}
+        found = audit(forecast, table, rng.normal(off), **given).made
+        assert set(found.leading.columns) == columns

@@ -1017,10 +1017,22 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
 
     @cached_property
     def problems(self) -> tuple[Finding, ...]:
-        """Members of the family with a problem, by falling lower bound of the error."""
+        """Members of the family with a problem, by falling lower bound of the error.
+
+        A part of a group, which a rule with more conditions defines, does not come before the group
+        if it is not proven to be worse: of many parts, some have larger bounds by chance.
+        """
         found = [one for one in self.examined if one.problem]
-        everyone = [one for one in reversed(self.overall) if one.problem][:1]
-        return tuple(sorted([*found, *everyone], key=lambda one: (-one.least, one.rank)))
+        found += [one for one in reversed(self.overall) if one.problem][:1]
+        placed = []
+        for one in found:
+            rule, error, least = one.rule or [], one.size.value or 0.0, one.least
+            for part in found if rule else ():
+                more = [each for each in part.rule or [] if each not in rule]
+                if len(more) == len(part.rule or []) - len(rule) > 0 and part.least <= error:
+                    least = max(least, part.least)
+            placed.append(((-least, least == one.least, one.rank), one))
+        return tuple(one for _, one in sorted(placed, key=lambda pair: pair[0]))
 
     @property
     def is_everyone_problem(self) -> bool:

@@ -183,7 +183,8 @@ def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
     """Return the groups of the first table, the worst first, and the others."""
     own = [one for one in rows.by_forecast if one.problem and one.same_as is None]
     found = [*own, *rows.named, *rows.scanned, *rows.learned]
-    found.sort(key=lambda one: one.rank)
+    place = {id(one): i for i, one in enumerate(rows.problems)}
+    found.sort(key=lambda one: (place.get(id(one), len(place)), one.rank))
     others = [one for one in found[FIRST:] if one not in own]
     return found[:FIRST], others[: LISTED - FIRST]
 
