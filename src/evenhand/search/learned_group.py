@@ -317,12 +317,12 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
     ]
 
     def predict(new: Floats, depth: int) -> Floats:
-        found = [_values_at(tree, tree.decision_path(new), depth) for tree in trees]
+        found = [_values_at(tree, _ways(tree, new), depth) for tree in trees]
         return np.asarray(np.mean(found, axis=0))
 
     unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
     for k, tree in enumerate(trees):
-        ways = tree.decision_path(codes[fold == k])
+        ways = _ways(tree, codes[fold == k])
         for depth in DEPTHS:
             unseen[depth][fold == k] = _values_at(tree, ways, depth)
     return [Fit(unseen[depth], partial(predict, depth=depth)) for depth in DEPTHS]
@@ -330,10 +330,18 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
 
 def fitted_tree(codes: Floats, targets: Floats, depth: int, least_rows: int) -> Any:
     """Return a fitted regression tree of scikit-learn."""
+    import sklearn
     from sklearn.tree import DecisionTreeRegressor
 
     tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least_rows, random_state=0)
-    return tree.fit(codes, targets)
+    # checks of its input take as long as the tree
+    with sklearn.config_context(skip_parameter_validation=True):
+        return tree.fit(np.ascontiguousarray(codes, dtype=np.float32), targets, check_input=False)
+
+
+def _ways(tree: Any, codes: Floats) -> Any:
+    """Return the nodes that rows pass on their way through a tree."""
+    return tree.decision_path(np.ascontiguousarray(codes, dtype=np.float32), check_input=False)
 
 
 def _values_at(tree: Any, ways: Any, depth: int) -> Floats:
@@ -447,7 +455,7 @@ def learn_rules(table: CutTable, scores: Floats, mass: float) -> list[Rule]:
     codes = table.codes[: scores.size, used]
     least_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
     tree = fitted_tree(codes, scores, MOST_CONDITIONS, least_rows)
-    ways = tree.decision_path(codes)
+    ways = _ways(tree, codes)
     rules = []
     for depth in range(1, MOST_CONDITIONS + 1):
         best = int(_values_at(tree, ways, depth)[:, 0].argmax())
