@@ -38,9 +38,9 @@ from evenhand.report.document import (
     source_facts,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, in_one_line
-from evenhand.report.next_steps import NextStep, next_steps
+from evenhand.report.next_steps import NextStep
 from evenhand.report.slots import Slots, capitalized
-from evenhand.results import GROUPS_LISTED, AuditRows, Finding, Verdict
+from evenhand.results import AuditRows, Finding, Verdict
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
 
@@ -264,9 +264,9 @@ LINES = 12
 LABEL = 17
 """Most characters of the column of labels."""
 
-ALWAYS = -4
-"""Rank of parts of a short text that are never left out. Before that, at -1 and -2 there is one
-group less to repair, at -3 no empty line, and at -4 nothing of everyone."""
+ALWAYS = -2
+"""Rank of parts of a short text that are never left out. Before that, at -1 there is no empty line,
+and at -2 nothing of everyone."""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
@@ -298,14 +298,13 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
     untested = "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested)
     blocks += [(ALWAYS, "Not tested", untested), *((ALWAYS, "Gate", text) for text in slots.gate)]
+    what, code, is_command = slots.next[0]
+    code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
+    last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
+    last += "\n  " + code.replace("\n", "\n  ") if code else ""
     # beside cautions, conditions of a gate and a guarantee, which take lines of their own
     least = 0 if slots.cautions or slots.gate or rows.bound else ALWAYS
     for most in range(3 + 2 * len(slots.others), least - 1, -1):
-        fewer = next_steps(rows, slots.kind, max(GROUPS_LISTED + most, 1))
-        what, code, is_command = next(fewer) if most < 0 else slots.next[0]
-        code = folded_command(visible(code), width - 2) if is_command else visible(code, "\n")
-        last = wrapped(f"Next  {what[:-1]}:" if code else f"Next  {what}", width)
-        last += "\n  " + code.replace("\n", "\n  ") if code else ""
         listed = [block[1:] for block in blocks if block[2] and block[0] <= most]
         beside = "\n" * (most > ALWAYS + 1) + labelled(listed, width, LABEL)
         text = f"{head}{beside}\n{last}"

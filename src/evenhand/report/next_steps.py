@@ -11,7 +11,7 @@ from typing import NamedTuple
 from evenhand._escape import OR_MISSING, as_value
 from evenhand._format import count, in_full, is_largest, joined
 from evenhand.report.kinds import Kind
-from evenhand.results import GROUPS_LISTED, MASS, AuditRows, Finding
+from evenhand.results import MASS, AuditRows, Finding
 
 
 class NextStep(NamedTuple):
@@ -31,14 +31,16 @@ PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
 
+LONGEST_BY = 80
+"""Most characters of the rules of several groups in a command: a line."""
+
 APART = "with rows new to model and audit"
 
 
-def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterator[NextStep]:
-    """Yield what to do next: repair at most so many groups, collect rows, prove."""
+def next_steps(rows: AuditRows, kind: Kind) -> Iterator[NextStep]:
+    """Yield what to do next: repair, collect rows, prove."""
     if rows.problems:
-        options = _options(rows, FORECASTS)
-        yield _repair(rows, options, most if options else GROUPS_LISTED)
+        yield _repair(rows, _options(rows, FORECASTS))
     elif kind.has_range:
         # a plan is for outcomes that are all known
         yield NextStep("Follow people for longer, collect more rows, or name fewer groups.")
@@ -55,7 +57,7 @@ def next_steps(rows: AuditRows, kind: Kind, most: int = GROUPS_LISTED) -> Iterat
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
 
-def _repair(rows: AuditRows, options: str, most: int) -> NextStep:
+def _repair(rows: AuditRows, options: str) -> NextStep:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
     worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
     others = [one for one in rows.problems if one not in apart]
@@ -63,8 +65,12 @@ def _repair(rows: AuditRows, options: str, most: int) -> NextStep:
     is_of_all = rows.is_everyone_problem and (not others or worst in apart)
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None)
-    ruled = [one for one in listed if one.rule][:most] or [one for one in others if one.rule][:1]
-    if not rows.has_command:
+    ruled, option = list[Finding](), ""
+    for one in [one for one in listed if one.rule] or [one for one in others if one.rule][:1]:
+        more = f"{option} --by {_quoted(_rule_of(one))}"
+        if not ruled or len(more) <= LONGEST_BY:
+            ruled, option = [*ruled, one], more
+    if not options:
         # in Python all groups with a problem are repaired; masks have no rule, but the reader has
         # them, unlike the rows of groups by features and of those found by search
         masks = [one for one in others if not (one.rule or one.columns or one.mass)]
@@ -76,11 +82,11 @@ def _repair(rows: AuditRows, options: str, most: int) -> NextStep:
         what = f"Recalibrate {APART}; audit again."
         return _step(rows, options, what, command, f"repaired = {model}", "repaired.fit({})")
     which, model = count(len(ruled), "group"), "model"
-    if len(ruled) == 1 or not rows.has_command:
+    if len(ruled) == 1 or not options:
         which = "this group" if ruled == [worst] else "the groups"
     # errors of other groups may be those of the people who are in these
-    is_first = rows.has_command and len(ruled) < rows.status.n_problems
-    what = f"Repair {which}{' first,' * is_first}"
+    is_first = options and len(ruled) < rows.status.n_problems
+    what = f"Repair {which}{' first,' if is_first else ''}"
     if rows.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
         what, options = "Before you randomize it again, repair the model inside", ""
@@ -92,7 +98,6 @@ def _repair(rows: AuditRows, options: str, most: int) -> NextStep:
     if worst is not None and worst.mass is not None and not worst.rule:
         by = joined(worst.features) or "its columns"
         rest = f" (the worst one has no rule and is left out: name groups by {by})"
-    option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
     return _step(rows, options, f"{what} {APART}{rest}; audit again.", command, first, line)
 
