@@ -84,6 +84,7 @@ def test_bad_times_are_refused_with_the_place():
     wrong(r"y\[1\] must be a time", y=[1.0, np.nan])
     wrong(r"y\[1\] must be at least 0", y=[1.0, -1.0])
     wrong("y is missing", y=None)
+    wrong(r"y must contain numbers, got datetime64", y=pd.to_datetime(["2024", "2025"]))
     wrong("event must have one value per row", event=[1])
     wrong(r"event\[1\] must be 0 or 1, got 2", event=[1, 2])
     wrong("no event was observed", event=[0, 0])

@@ -52,6 +52,9 @@ def test_the_first_audit_of_an_event_leads_to_its_forecast_its_ids_and_its_plan(
     predict = ("predict", "t.csv", "--forecast", "m", "--out", "o.csv")
     assert "order of the table: copy columns" in evenhand(*predict).err
     assert "order of the table" not in evenhand(*predict, "--keep", "number").err
+    rows.assign(chance=1 - rows["event"]).to_csv(table, index=False)
+    found = evenhand("audit", *given, "probability=chance").done()
+    assert "the first in column 'event', row 1, where" in " ".join(found.out.split())
 
 
 COLUMNS = {

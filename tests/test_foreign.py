@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_refused_in_one_line():
     refused(f"t.csv: name one kind of columns: {FORMS}", read, TABLE)
     mean = "t.csv: mean= alone shows no uncertainty; name std= too, .* or name probability= inst"
     refused(mean, read, TABLE, mean="mu")
-    spread = r"^t\.csv: column 'sigma', row 2 must be finite and positive, got 0"
+    spread = r"^t\.csv: column 'sigma', row 2 must be finite and positive, got 0.*; correct it"
     refused(spread, read, TABLE, mean="mu", std="sigma")
     crossing = r"'q0\.9', row 2 must not .*crossing.* 1 after 2; .*sort_quantiles=yes"
     refused(crossing, read, TABLE, quantiles="q0.1,q0.9")

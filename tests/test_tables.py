@@ -128,6 +128,8 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(t
             pd.to_datetime(["2020-01-01"]),
             r"^t\.csv: column 'x', row 1 .*number.*2020.*such as dates to days",
         ),
+        (["892,75", "0,5"], r"row 1 .*number.*; write numbers with a decimal point"),
+        (["48%", "5.5"], r"row 1 .*number.*; write percentages as fractions"),
         (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
     ],
 )

@@ -248,7 +248,7 @@ def test_impossible_outcomes_are_named_with_their_row():
     assert found.groups["p_value"].iloc[0] == 0
     assert found.by_forecast["p_value"].min() == 0
     expected = " ".join(found.summary().split())
-    assert "Outcomes with a predicted probability of 0: 1, the first in row 17" in expected
+    assert "Outcomes with a predicted probability of 0: 1, the first in y[17]," in expected
 
 
 @pytest.mark.parametrize("n", [40, 400])

@@ -41,6 +41,9 @@ LARGEST = 1e150
 """Largest size of a feature. Models and their checks square numbers, and a float ends at 1.8e308.
 """
 
+REMEDY = "correct it or drop the row"
+"""What to do about a wrong value in a table."""
+
 LONGEST_SHOWN = 60
 """Largest number of characters of a value in a message."""
 
@@ -310,6 +313,7 @@ def refuse_entry(name: str, array: Floats, wrong: Mask, rule: str, remedy: str =
     """Raise InputError for the first entry of an array that is marked as wrong."""
     if wrong.any():
         first = tuple(np.argwhere(wrong)[0])
+        remedy = remedy or REMEDY * (name in _columns.get())
         raise bad_input(place_of(name, first), rule, float(array[first]), remedy)
 
 
@@ -341,6 +345,10 @@ def check_finite(name: str, values: ArrayLike) -> Floats:
 
 def as_floats(name: str, values: ArrayLike) -> Floats:
     """Return values as an array of floats, without a copy where they are."""
+    dtype = getattr(values, "dtype", None)
+    # numpy would count nanoseconds
+    if getattr(dtype, "kind", None) in ("m", "M"):
+        raise bad_input(name, "contain numbers", dtype, "convert them, such as dates to days")
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -20,6 +20,7 @@ from evenhand._validate import (
     check_count,
     check_fraction,
     largest_atom,
+    place_of,
 )
 from evenhand.audits.forecasts import RowCells
 from evenhand.calibration import calibration_error, cell_error
@@ -400,8 +401,11 @@ def note_outcomes(rows: RowCells, held: HeldOut) -> None:
         happened, probability = rows.binary
         impossible = np.flatnonzero(np.abs(happened - probability) == 1)
         for first in impossible[:1]:
-            numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
-            held.add_note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers)
+            row = int(held.kept[first])
+            numbers = (row, float(probability[first]), int(impossible.size))
+            # rows of a file count from 1, those of an array from 0
+            place = place_of("y", (row,))
+            held.add_note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers, reason=place)
     # intervals of mean residuals of 0/1 outcomes hold in groups of any size
     if rows.residual is not None and rows.binary is None:
         with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown

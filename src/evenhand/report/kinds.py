@@ -327,9 +327,9 @@ class NoteKind(Enum):
     )
     NO_OWN_FORECAST = "forecasts are not known, so levels of the forecast cannot be compared"
     IMPOSSIBLE_OUTCOMES = (
-        "outcomes with a predicted probability of 0: {numbers[2]:,.0f}, the first in row"
-        " {numbers[0]:,.0f}, where the probability of the event is {numbers[1]:g}; a group with"
-        " one of them is significant"
+        "outcomes with a predicted probability of 0: {numbers[2]:,.0f}, the first in {reason},"
+        " where the probability of the event is {numbers[1]:g}; a group with one of them is"
+        " significant"
     )
     NO_THINNING = (
         "no groups were found by search and nothing is certified: rows have weights, and the"
@@ -397,7 +397,7 @@ def note(
     """Return a note, whose sentence is the template of its kind.
 
     `subject` are the groups, columns or parts of the audit that are affected, and `reason` is an
-    error message; by default, that rows have weights.
+    error message, or the place of a value; by default, that rows have weights.
     """
     text = kind.value.format(
         subject=subject,

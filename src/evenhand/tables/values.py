@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from pyarrow import compute
 from evenhand._format import count
 from evenhand._validate import (
     LARGEST,
+    REMEDY,
     Floats,
     InputError,
     Mask,
@@ -57,9 +59,6 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 """Infinite numbers. Number columns refuse them, which is clearer than reading the column as
 text."""
-
-
-REMEDY = "correct it or drop the row"
 
 
 def refuse_row(
@@ -215,7 +214,9 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
     return ids
 
 
-def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
+def refuse_repeated(
+    ids: Sequence[str | int], column: str, *, source: str, remedy: str = ""
+) -> None:
     """Raise InputError if an id appears twice.
 
     Examples
@@ -229,17 +230,17 @@ def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> No
         # as text: the ids 1 and "1" mean the same person
         before = first.setdefault(id_text(value), row)
         if before != row:
-            raise repeated_id(source, column, f"row {row}", value, f"row {before}")
+            raise repeated_id(source, column, f"row {row}", value, f"row {before}", remedy)
 
 
-def repeated_id(source: str, column: str, again: str, value: str | int, first: str) -> InputError:
+def repeated_id(
+    source: str, column: str, again: str, value: str | int, first: str, remedy: str = ""
+) -> InputError:
     """Return the error for a row of `source` that repeats the id of its row `first`."""
-    remedy = (
-        "rows of one person are not independent: name people who have several rows with --person"
-        f" {column}"
-    )
+    remedy = remedy or f"name people who have several rows with --person {column}"
     return InputError(
-        f"{source}: column {column!r}, {again} repeats the id {value} of {first}; {remedy}"
+        f"{source}: column {column!r}, {again} repeats the id {value} of {first}; rows of one"
+        f" person are not independent: {remedy}"
     )
 
 
@@ -367,8 +368,13 @@ def numbers(values: Series, place: str, start: int = 0) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     found, wrong = parse_numbers(values)
     # words for an event or a score have a code; other words are mistakes of single rows
+    first = str(values.iloc[int(np.argmax(wrong))]) if wrong.any() else ""
     remedy = REMEDY
-    if len(wrong) and wrong.all():
+    if re.fullmatch(r"[-+0-9.]*,[0-9.,]+", first):
+        remedy = "write numbers with a decimal point and no other separators, such as 1234.5"
+    elif re.fullmatch(r"[-+0-9.,]+%", first):
+        remedy = "write percentages as fractions, such as 0.48 for 48%"
+    elif wrong.any() and wrong.all():
         remedy = coding_of(values.tolist()) or "convert it to numbers, such as dates to days"
     refuse_row(wrong, values, place, "be a number", remedy, start)
     rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
