@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
@@ -73,6 +74,36 @@ def test_repairs_follow_the_decisions_of_the_audit():
     tolerant = redecided(found, tolerance=0.5)
     assert [one.group for one in tolerant.off] == [one.group for one in found.off]
     assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
+
+
+LEVELS = np.arange(1, 50) / 50
+
+
+def half_zeros(X):
+    size = stats.gamma.ppf(LEVELS, 4) * (1 + X["large"].to_numpy()[:, None])
+    return Forecast.from_hurdle(np.full(len(X), 0.5), Forecast.from_quantiles(LEVELS, size))
+
+
+def insured(seed):
+    """Return amounts that are larger in Bonn and more often not zero in Ulm than forecast."""
+    random = np.random.default_rng(seed)
+    cities = random.choice(["Bonn", "Ulm", "Zug"], 3000, p=[0.3, 0.2, 0.5])
+    X = pd.DataFrame({"city": cities, "large": random.integers(0, 2, 3000)})
+    y = random.gamma(4.0, size=3000) * (1 + X["large"]) * np.where(cities == "Bonn", 1.4, 1)
+    return X, y * (random.random(3000) < np.where(cities == "Ulm", 0.7, 0.5))
+
+
+def test_amounts_and_zeros_have_their_own_worst_groups_and_both_are_repaired():
+    X, y = insured(0)
+    found = audit(half_zeros(X), X, y, groups=["city"], random_state=9)
+    part = found.made.positive_part
+    listed = {(one in part, one.columns) for one in found.made.listed}
+    assert {(True, ("city",)), (False, ("city",))} <= listed
+    # on other rows, the mean is that of the whole forecast
+    assert {one.key for one in part if one.off and one.rule is None} == {None, "predicted mean"}
+    tolerant = redecided(found, tolerance=0.13)
+    assert tolerant.made.problems == tolerant.made.positive_part[-3:-2]
+    assert list(tolerant.repair(half_zeros, *insured(1)).by) == ["city = Bonn"]
 
 
 def test_masks_have_no_rule_and_are_named():

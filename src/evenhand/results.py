@@ -969,7 +969,7 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
         """Detectable error of all people above which there are too few rows."""
         # not even a doubling of a rare event would show
         rate = self.everyone.predicted if self.is_event else None
-        return 0.1 if rate is None else min(0.1, rate, 1 - rate)
+        return 0.1 if rate in (None, 0.0, 1.0) else min(0.1, rate, 1 - rate)
 
     @property
     def has_command(self) -> bool:
@@ -1047,14 +1047,16 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     @property
     def listed(self) -> tuple[Finding, ...]:
         """Groups with a problem that have a sentence each; no two share a feature."""
-        # groups that share a feature with a worse one mostly share its rows and its error
+        # groups that share a feature with a worse one mostly share its rows and its error, but not
+        # those of outcomes off the atom
         found: list[Finding] = []
-        used: set[str] = set()
+        used: set[tuple[bool, str]] = set()
         for one in self.problems:
-            is_new = one not in self.overall and used.isdisjoint(one.columns)
+            columns = {(one in self.positive_part, name) for name in one.columns}
+            is_new = one not in self.overall and used.isdisjoint(columns)
             if len(found) < GROUPS_LISTED and is_new:
                 found.append(one)
-                used.update(one.columns)
+                used |= columns
         return tuple(found)
 
     @classmethod

@@ -602,7 +602,7 @@ class Audit(Result):
         # of many groups by features the first ones have rules
         listed = (
             one
-            for one in self.off
+            for one in (*self.off, *(one for one in self.made.positive_part if one.rule))
             if one.rule or one.mass or one.group in self.places or not one.features
         )
         by = _rules([one for one in listed if one.problem], dict(groups or {}))

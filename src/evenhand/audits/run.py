@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -255,8 +256,11 @@ def _note_searched(held: HeldOut, tested: TestedGroups, *, n_found: int) -> None
     unscanned, unlearned = (
         {name for one in notes_of(held.notes, kind) for name in one.subject} for kind in kinds
     )
-    left_out, names = unscanned & unlearned, map(str, held.searched.columns)
-    held.add_note(NoteKind.FEATURES, tuple(name for name in names if name not in left_out))
+    names = [str(name) for name in held.searched.columns if str(name) not in unlearned]
+    if scanned := [name for name in names if name not in unscanned]:
+        held.add_note(NoteKind.FEATURES, scanned)
+    if n_found and (learned := [name for name in names if name in unscanned]):
+        held.add_note(NoteKind.LEARNED_ALONE, learned)
 
 
 def _positive_groups(
@@ -268,7 +272,12 @@ def _positive_groups(
     """
     some = replace(held, features=None).take(part.rows)
     found = tested_groups(part, some, random, n_learned=0, level=level, counted=None)
-    return found.groups[0], *found.by_forecast, *found.groups[1:]
+    # on other rows the mean is that of the whole forecast, but the width that of this part
+    own = (
+        one if one.key == "80% width" else msgspec.structs.replace(one, rule=None)
+        for one in found.by_forecast
+    )
+    return found.groups[0], *own, *found.groups[1:]
 
 
 def series_name(values: Any) -> str | None:

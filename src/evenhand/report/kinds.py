@@ -389,6 +389,7 @@ class NoteKind(Enum):
     NOT_LEARNED = "no group of {size} was learned: {reason}"
     NO_MISCOVERAGE = "coverage was not estimated by features: {reason}"
     FEATURES = "groups were searched in {features}"
+    LEARNED_ALONE = "learned groups may depend on {features}"
 
 
 def note(
