@@ -216,6 +216,11 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     ) in text
     assert "Rate within 2 points in 10 groups, not proven for the others (95% con" in text
     assert "Proven within 2 points (95% confidence)." in short(calm_scores())
+    fewer = doses(n=30, family=FAMILY | {"effective_share": 0.1})
+    assert "TOO FEW ROWS. No error of all people together would have been found," in short(fewer)
+    # with a probability of 80%, an event that is never predicted is found if its rate is 1.6 / n
+    never = calm_scores(n=1000, predicted=0.0) | {"by_forecast": []}
+    assert "0.2 points or more in all 1,000 (with 80% probability)" in short(never)
     few = short(doses(n=75))
     assert few.startswith(
         "Audit of model on clinics-find.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"
@@ -442,6 +447,12 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
         for groups in ((ruled,), ())
     )
     assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
+    # an error of people whom nothing describes is that of everyone, if everyone is a problem
+    for is_off in (False, True):
+        values = doses(ruled, provenance={}, learned=[worst | {"features": []}])
+        values["groups"][0] |= {"error": 0.25, "off": is_off, "problem": is_off}
+        text = "has no rule and is left out)", "Recalibrate with rows new"
+        assert text[is_off] in Slots(judged(values)).next[0].what
     # nobody has the rows of a group found by search among other rows
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
     assert alone.what.startswith("Recalibrate with rows new")
@@ -452,6 +463,15 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     assert [beside.what[:17], alone.what[:17]] == ["Repair the groups", "Repair this group"]
     for step in (beside, alone):
         assert step.code == "repaired = found.repair(model, X_other, y_other, groups=masks)"
+
+
+def test_a_small_error_does_not_have_the_name_of_a_problem_of_other_outcomes():
+    off = {"p_adjusted": 1e-9, "off": True}
+    small, other = (group(name, 900, 0.015, 0.01, 0.02) | off for name in ("Bonn", "Ulm"))
+    large = group("Bonn", 300, 0.17, 0.1, 0.2) | off | {"problem": True}
+    all_of_part = group("everyone", 400, 0.001, 0.0, 0.006)
+    rows = judged(doses(small, other, positive_part=[all_of_part, large]))
+    assert Slots(rows).others == (("Within 2 points", "small errors were found in Ulm (1.5)."),)
 
 
 def test_a_command_repairs_the_worst_groups_that_share_no_column():

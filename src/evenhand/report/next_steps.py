@@ -59,10 +59,13 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[NextStep]:
 
 def _repair(rows: AuditRows, options: str) -> NextStep:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
-    worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
+    worst = rows.leading
+    # an error along the forecast, or of people whom nothing describes, is not of single groups
+    unnamed = (one for one in (*rows.learned, *rows.positive_part) if not one.columns or one.key)
+    apart = (*rows.overall, *rows.by_forecast, *unnamed)
     others = [one for one in rows.problems if one not in apart]
-    # an error along the forecast is no matter of single groups
     is_of_all = rows.is_everyone_problem and (not others or worst in apart)
+    is_of_all |= worst in rows.positive_part[:1]
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None)
     ruled, option = list[Finding](), ""
@@ -74,7 +77,6 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
         # in Python all groups with a problem are repaired; masks have no rule, but the reader has
         # them, unlike the rows of groups by features and of those found by search
         masks = [one for one in others if not (one.rule or one.columns or one.mass)]
-        masks = [one for one in masks if one not in rows.positive_part]
         ruled = [*masks, *(one for one in rows.problems if one.rule)]
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
@@ -95,9 +97,9 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     masks_of = ", groups=masks" if any(not one.rule for one in ruled) else ""
     line = f"repaired = found.repair({model}, {{}}{masks_of})"
     rest = ""
-    if worst is not None and worst.mass is not None and not worst.rule:
-        by = joined(worst.features) or "its columns"
-        rest = f" (the worst one has no rule and is left out: name groups by {by})"
+    if worst is not None and (worst.mass or worst.key) and not worst.rule:
+        by = f": name groups by {joined(worst.features)}" if worst.features else ""
+        rest = f" (the worst one has no rule and is left out{by})"
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
     return _step(rows, options, f"{what} {APART}{rest}; audit again.", command, first, line)
 

@@ -205,11 +205,10 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
         gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
         found = f"These rows would have shown {gap} {shown} (with 80% probability)."
         return f"{found} Smaller errors may be there."
-    error = f"an error of {points(everyone.error)} points or more of {ALL}"
-    text = f"Only {error} would have been found, with 80% probability"
-    most = rows.most_detectable
-    if not most:
-        return f"{text}."
+    error, most = f"Only an error of {points(everyone.error)} points or more", rows.most_detectable
+    if everyone.error >= (1 if kind.has_rates else 0.5):
+        error = "No error"
+    text = f"{error} of {ALL} would have been found, with 80% probability"
     # detectable errors shrink as the root of the number of rows
     enough = digits_of(math.ceil(everyone.n * (everyone.error / most) ** 2), 2, "up")
     return f"{text}. About {enough:,.0f} rows would show {points(most).removesuffix('.0')} points."
@@ -343,7 +342,9 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
         if one is not rows.leading and name not in names:
             names[name] = None
             yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
-    small = [one for one in rows.examined if one.off and not one.problem]
+    # with a name that stands above for other outcomes, a small error would seem to contradict it
+    found = {one.group for one in rows.problems}
+    small = [one for one in rows.examined if one.off and not one.problem and one.group not in found]
     if small:
         small.sort(key=lambda one: one.rank)
         listed = [f"{name_of(one, rows)} ({points(one.size.value, 'down')})" for one in small]

@@ -837,8 +837,8 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
     if variance is None:
         return reach / math.sqrt(12 * n)
-    # the count is an integer: half of it for continuity
-    return reach * math.sqrt(variance / n) + 1 / (2 * n)
+    # the count is an integer: half of it for continuity; nothing is found without an event
+    return max(reach * math.sqrt(variance / n) + 1 / (2 * n), -math.log(1 - POWER) / n)
 
 
 def shift_of(error: float) -> float:
