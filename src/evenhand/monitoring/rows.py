@@ -154,7 +154,9 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
     try:
         column = pd.Series(values, dtype=None if is_read else object)
-        read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
+        # texts that repeat are read once; to look for repeated times takes longer than to take them
+        given: dict[str, Any] = {"cache": False} if is_read else {"format": "ISO8601"}
+        read = pd.to_datetime(column, utc=True, **given)
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).partition(". ")[0]
         raise bad_input(name, "contain dates in ISO format", reason) from error

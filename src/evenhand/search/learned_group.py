@@ -355,6 +355,7 @@ def _values_at(tree: Any, ways: Any, depth: int) -> Floats:
 
 def _ridge(codes: Floats, targets: Floats) -> Fit:
     """Fit a ridge regression, which predicts each row without it."""
+    import sklearn
     from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -362,7 +363,8 @@ def _ridge(codes: Floats, targets: Floats) -> Fit:
     # with a scoring the leave-one-out predictions are stored, not only their errors
     penalties = np.array(PENALTIES) * targets.shape[0]
     ridge = RidgeCV(penalties, scoring="neg_mean_squared_error", store_cv_results=True)
-    model = make_pipeline(StandardScaler(), ridge).fit(codes, targets)
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        model = make_pipeline(StandardScaler(), ridge).fit(codes, targets)
     best = int(np.flatnonzero(penalties == ridge.alpha_)[0])
     return Fit(np.asarray(ridge.cv_results_[..., best]), model.predict)
 
