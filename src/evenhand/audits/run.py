@@ -310,9 +310,9 @@ def audit(
     model : forecaster or Forecast
         A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
         themselves. A fitted classifier with `predict_proba`, a fitted survival model of lifelines
-        or scikit-survival and other models that `RandomizedRegressor` accepts are audited as
-        forecasters. The kind of outcome is that of the forecasts: a count, an amount with zeros, an
-        event coded as 0 and 1, or continuous.
+        or scikit-survival and other models that predict distributions are audited as forecasters.
+        The kind of outcome is that of the forecasts: a count, an amount with zeros, an event coded
+        as 0 and 1, or continuous.
     X : DataFrame or array-like of shape (n, n_features), optional
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,) or Outcomes
