@@ -185,11 +185,19 @@ def test_features_that_split_the_rows_alike_are_scanned_once():
     age, other = rng.normal(size=300), rng.normal(size=300)
     alike = pd.DataFrame({"age": age, "old": age > np.median(age), "minus": -age, "other": other})
     alike["sqrt"] = np.exp(alike["age"])
+    other_name = {"a": "x", "b": "y", "c": "z"}
+    alike["code"] = rng.choice(list(other_name), 300)
+    alike["name"] = alike["code"].map(other_name)
     u, everyone = rng.random(300), np.ones(300, dtype=bool)
     frame = scan_groups(u, alike, 20, groups={"all": everyone})
-    pd.testing.assert_frame_equal(frame, scan_groups(u, alike[["age", "other"]], 20))
+    pd.testing.assert_frame_equal(frame, scan_groups(u, alike[["age", "other", "code"]], 20))
     expected = dict.fromkeys(("old", "minus", "sqrt"), "it splits the rows as 'age' does")
-    assert frame.attrs["left_out"] == expected
+    assert frame.attrs["left_out"] == expected | {"name": "it splits the rows as 'code' does"}
+    # a value with the rows of another is no group of its own, but what is left of its column is
+    alike["is_a"] = alike["code"] == "a"
+    names = set(scan_groups(u, alike[["code", "is_a"]], 20)["group"])
+    assert "is_a = False" in names
+    assert "is_a = True" not in names
 
 
 @statistical

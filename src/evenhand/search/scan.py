@@ -6,6 +6,7 @@ intersections are matrix products.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -110,82 +111,58 @@ class Masks:
 def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     """Split every feature into groups, and add the named groups.
 
-    There is no mask for text columns with too many values, for constant features, and for features
-    that split the rows into the same two halves as another feature. A named group gets no second
-    mask if a feature or another name defines the same rows, or if it contains all rows.
+    Each set of rows has one mask, since a repeated test would only reduce power: there is none for
+    a group or a named group whose rows another one before it has, for text columns with too many
+    values, for constant features, and for a named group of all rows.
     """
     left_out = dict[str, str]()
-    splits = dict[bytes, str]()
     labels = list[str]()
     columns: list[Mask] = [np.ones(len(table), dtype=np.bool_)]
     made: list[tuple[Group, int, int, bool]] = []  # group, feature, column, complement
+    first = dict[bytes, Group]()
     for j, (name, found) in enumerate(feature_groups(table)):
         labels.append(name)
-        if isinstance(found, Groups):
-            found = _redundant(found, name, splits) or found
         if isinstance(found, str):
             left_out[name] = found
             continue
-        pairs = list(found.pairs())
-        if len(pairs) == 2:  # the second half is the complement of the first: one column for both
+        listed = [(group, mask, _first(group, mask, first)) for group, mask in found.pairs()]
+        pairs = [(group, mask) for group, mask, same in listed if same is group]
+        if len(found) < 2 or not pairs:
+            twin = f"it splits the rows as {listed[0][2].column!r} does" if len(found) > 1 else ""
+            left_out[name] = twin or "constant"
+            continue
+        if len(pairs) == len(found) == 2:  # a half is the complement of the other: one column
             made.append((pairs.pop(0)[0], j, len(columns), True))
         for group, mask in pairs:
             made.append((group, j, len(columns), False))
             columns.append(mask)
-    known = ((group, columns[c] ^ flipped) for group, _, c, flipped in made)
-    named, same_rows = _distinct(groups, columns[0], known)
-    for j, (group, mask) in enumerate(named, start=len(labels)):
-        made.append((group, j, len(columns), False))
-        columns.append(mask)
+    same_rows, n_unnamed = dict[Group, Group](), len(labels)
+    for group, mask in groups.pairs():
+        if mask.all():
+            continue
+        same = _first(group, mask, first)
+        if same is not group:
+            same_rows[group] = same
+        else:
+            made.append((group, len(labels), len(columns), False))
+            columns.append(mask)
+            labels.append(group.name)
     return Masks(
         columns=np.column_stack(columns),
         groups=tuple(group for group, *_ in made),
         feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
         column=np.array([column for _, _, column, _ in made], dtype=np.intp),
         complement=np.array([complement for *_, complement in made], dtype=np.bool_),
-        labels=[*labels, *(group.name for group, _ in named)],
-        n_unnamed=len(labels),
+        labels=labels,
+        n_unnamed=n_unnamed,
         left_out=left_out,
         same_rows=same_rows,
     )
 
 
-def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> str | None:
-    """Return the reason if the groups of a feature are redundant, else record its split.
-
-    `splits` maps each split of the rows in two to the first feature that makes it.
-    """
-    if len(groups) < 2:
-        return "constant"
-    if len(groups) > 2:
-        return None
-    half = list(groups.values())[-1]
-    # a half and its complement are the same split: use the half without the first row as the key
-    twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
-    return None if twin == name else f"it splits the rows as {twin!r} does"
-
-
-def _distinct(
-    groups: Groups, everyone: Mask, known: Iterator[tuple[Group, Mask]]
-) -> tuple[list[tuple[Group, Mask]], dict[Group, Group]]:
-    """Return the groups with distinct rows, and for each other group one with the same rows.
-
-    A repeated test would only reduce power.
-    """
-    kept = list[tuple[Group, Mask]]()
-    same_rows = dict[Group, Group]()
-    if not groups:
-        return kept, same_rows
-    seen = {np.packbits(mask).tobytes(): group for group, mask in known}
-    all_rows = np.packbits(everyone).tobytes()
-    for group, mask in groups.pairs():
-        rows = np.packbits(mask).tobytes()
-        if rows in seen:
-            same_rows[group] = seen[rows]
-        elif rows != all_rows:
-            kept.append((group, mask))
-            seen[rows] = group
-    return kept, same_rows
+def _first(group: Group, mask: Mask, first: dict[bytes, Group]) -> Group:
+    """Return the first group with these rows: this one, if they are new."""
+    return first.setdefault(hashlib.sha256(np.packbits(mask).data).digest(), group)
 
 
 # --- sums over all intersections of two groups
