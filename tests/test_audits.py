@@ -506,16 +506,16 @@ def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch):
         noted = quick_pits(special.ndtr(y), X=X.assign(share=share), groups=groups)
         assert note(kind, (name,)) in noted.notes
         assert noted.membership.empty == (kind is NoteKind.HALVED_FRACTIONS)
-    named = X.assign(id=[f"p{i}" for i in range(N)])
+    twice = X.assign(person=[f"p{i // 2}" for i in range(N)])
+    named = twice.assign(id=[f"p{i}" for i in range(N)])
     search = Search(n_simulations=2, learned_masses=(0.5,), masses=MASSES)
-    ids, alone = (full_audit(flat(N), one, y, search=search, random_state=0) for one in (named, X))
+    ids, alone = (
+        full_audit(flat(N), one, y, search=search, random_state=0) for one in (named, twice)
+    )
     assert note(NoteKind.COLUMN_NOT_LEARNED, ("id",)) in ids.notes
+    noted = notes_of(ids.notes, NoteKind.FEATURES, NoteKind.LEARNED_ALONE)
+    assert [one.subject for one in noted] == [tuple(X.columns), ("person",)]
     pd.testing.assert_frame_equal(ids.learned, alone.learned)
-    twice = X.assign(id=[f"p{i // 2}" for i in range(N)])
-    found = full_audit(flat(N), twice, y, search=search, random_state=0)
-    kinds = NoteKind.COLUMN_NOT_SCANNED, NoteKind.FEATURES, NoteKind.LEARNED_ALONE
-    noted = [one.subject for one in notes_of(found.notes, *kinds)]
-    assert noted == [("id",), tuple(X.columns), ("id",)]
     skewed, even = np.exp(1.5 * y / STD), np.arange(N) / N
     (one,) = notes_of(audit(flat(N), y=skewed).notes, NoteKind.SKEWED_RESIDUALS)
     assert one.numbers == (pytest.approx(stats.skew(skewed)),)
