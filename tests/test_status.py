@@ -221,6 +221,8 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     # with a probability of 80%, an event that is never predicted is found if its rate is 1.6 / n
     never = calm_scores(n=1000, predicted=0.0) | {"by_forecast": []}
     assert "0.2 points or more in all 1,000 (with 80% probability)" in short(never)
+    rare = calm_scores(n=1000, predicted=1e-5) | {"by_forecast": []}
+    assert "rows would show 0.001 points." in short(rare)
     few = short(doses(n=75))
     assert few.startswith(
         "Audit of model on clinics-find.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"

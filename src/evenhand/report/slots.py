@@ -211,7 +211,8 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     text = f"{error} of {ALL} would have been found, with 80% probability"
     # detectable errors shrink as the root of the number of rows
     enough = digits_of(math.ceil(everyone.n * (everyone.error / most) ** 2), 2, "up")
-    return f"{text}. About {enough:,.0f} rows would show {points(most).removesuffix('.0')} points."
+    shown = points_in_full(digits_of(most, 2, "nearest"))
+    return f"{text}. About {enough:,.0f} rows would show {shown} points."
 
 
 # --- cases: a group, or all people, in clauses; the first one is a title
