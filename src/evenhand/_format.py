@@ -30,9 +30,9 @@ Show = Callable[[float | None, Toward], str]
 
 RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
+# a value this near to a decimal is taken for it, so that 0.1 + 0.2 is at most 30%, not 30.1%
 FUZZ = 2.0**-49
-"""Relative size of rounding errors of float64: eight units in the last place. A value this near to
-a decimal is taken for it, so that 0.1 + 0.2 is at most 30%, not 30.1%."""
+"""Relative size of rounding errors of float64: eight units in the last place."""
 
 UNKNOWN = "-"
 

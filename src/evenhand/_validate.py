@@ -37,9 +37,9 @@ MAX_ATOM = 0.10
 MILD_ATOM = 0.02
 """Share of rows with the same outcome above which a warning is given and PITs are jittered."""
 
+# models and their checks square numbers, and a float ends at 1.8e308
 LARGEST = 1e150
-"""Largest size of a feature. Models and their checks square numbers, and a float ends at 1.8e308.
-"""
+"""Largest size of a feature."""
 
 REMEDY = "correct it or drop the row"
 """What to do about a wrong value in a table."""

@@ -25,13 +25,11 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 MIN_KEY_BYTES = 16
 """Smallest length of a secret key in bytes: 128 bits."""
 
+# one random key in 3,000 of 16 hexadecimal digits has fewer pairs, and practically none of 32
+# digits. One repeated byte, a repeated word of up to 11 bytes and digits in order, such as
+# 0123456789012345, always have fewer pairs.
 MIN_KEY_PAIRS = 12
-"""Smallest number of different pairs of neighbouring bytes in a key.
-
-One random key in 3,000 of 16 hexadecimal digits has fewer pairs, and practically none of 32 digits.
-One repeated byte, a repeated word of up to 11 bytes and digits in order, such as 0123456789012345,
-always have fewer pairs.
-"""
+"""Smallest number of different pairs of neighbouring bytes in a key."""
 
 FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
 """Format of the fingerprint of a key."""

@@ -580,9 +580,9 @@ def _values(support: list[float]) -> str:
 
 # --- forecasts of counts
 
+# with few decimals and many columns, rounding could explain any sum
 MOST_ROUNDING = 0.05
-"""Largest error of a sum of probabilities that is explained by their rounding. With few decimals
-and many columns, rounding could explain any sum."""
+"""Largest error of a sum of probabilities that is explained by their rounding."""
 
 
 def _of_counts(values: Values, numbers: Values) -> Forecast:

@@ -25,12 +25,11 @@ from evenhand.draws import RandomState, generator
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
+# limited by rounding errors of the band's probability, about 1e-9 at a million values and
+# 4e-9 at twenty million, and therefore grows in proportion to the number of values above
+# `STIRLING_N`
 LEAST_RISK = 1e-6
-"""Smallest risk of a band with equal local levels; below it all ranks share the risk equally.
-
-It is limited by rounding errors of the band's probability, about 1e-9 at a million values and 4e-9
-at twenty million, and therefore grows in proportion to the number of values above `STIRLING_N`.
-"""
+"""Smallest risk of a band with equal local levels; below it all ranks share the risk equally."""
 
 STIRLING_N = 2_000_000
 """Above this number of values `n! e^n / n^n` comes from Stirling's series: the difference of

@@ -48,12 +48,10 @@ events are rare, and otherwise normal with the exact variance and skewness."""
 RARE_VARIANCE = 200.0
 """Variance of the number of events below which they are rare."""
 
+# Bonferroni levels times that number are 0.01 to 0.05. Normal tails are within a factor of 10
+# there, unless events are rare: then exact p-values are computed below `RARE_MAYBE` in any case.
 MAYBE, CERTAIN = 1.0, 1e-3
-"""Normal p-values times the number of groups between which exact ones may change a decision.
-
-Bonferroni levels times that number are 0.01 to 0.05. Normal tails are within a factor of 10 there,
-unless events are rare: then exact p-values are computed below `RARE_MAYBE` in any case.
-"""
+"""Normal p-values times the number of groups between which exact ones may change a decision."""
 
 RARE_MAYBE = 1e-3
 """See `MAYBE`."""

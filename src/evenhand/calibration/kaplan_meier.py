@@ -147,9 +147,10 @@ EDGES = np.arange(1, BINS + 1) / BINS
 POSITIONS = 32
 """Positions of each person's PITs with cells in estimates that average over the cells."""
 
+# beyond the PIT where few people are left, who then stand for many others, an estimate would be
+# as accidental as these few people
 MOST_SHARE = 0.02
-"""Largest share of the probability that one person stands for. Beyond the PIT where few people are
-left, who then stand for many others, an estimate would be as accidental as these few people."""
+"""Largest share of the probability that one person stands for."""
 
 LEAST_ROWS = 30
 LEAST_KNOWN = 10

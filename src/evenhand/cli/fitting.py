@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 SCHEMA = "evenhand.fit/1"
 """Layout of the JSON that `fit` prints."""
 
+# half of the rows may be held out, and a value that no training row has would be impossible
 CLASS_ROWS = 10
-"""Fewest rows with each value for which `fit` predicts the probability of each value of a score.
-Half of the rows may be held out, and a value that no training row has would be impossible."""
+"""Fewest rows with each value for which `fit` predicts the probability of each value of a score."""
 
 UNUSED = {
     "count": ("support", "device", "model"),

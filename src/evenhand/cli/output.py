@@ -132,9 +132,10 @@ BAD_INPUT = 2
 NOT_WORTH_IT = 3
 FAULT = 70
 UNWRITTEN = 74
+# 1, Python's code of any error, is reserved for gates; termination by a signal has 128 + its
+# number
 INTERRUPTED = 130
-"""Exit codes. 1, Python's code of any error, is reserved for gates; termination by a signal has
-128 + its number."""
+"""Exit codes."""
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 

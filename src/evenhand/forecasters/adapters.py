@@ -51,10 +51,11 @@ MOST_TREES = 100
 MOST_BINS = 255
 """Largest number of values of a feature between which trees choose a threshold."""
 
+# a Newton step on the log scale is unbounded where residuals are near 0; with at most 40 smallest
+# leaves this keeps it below 0.1 * 40 / 0.05 = 80, so that scikit-learn's single-precision
+# gradients are finite. Other steps are shorter by 5% at most.
 PENALTY = 0.05
-"""L2 penalty per row of the smallest leaf. A Newton step on the log scale is unbounded where
-residuals are near 0; with at most 40 smallest leaves this keeps it below 0.1 * 40 / 0.05 = 80, so
-that scikit-learn's single-precision gradients are finite. Other steps are shorter by 5% at most."""
+"""L2 penalty per row of the smallest leaf."""
 
 SLOPES = np.linspace(0.5, 2.0, 31)
 """Factors on the output of the trees."""
@@ -221,9 +222,9 @@ def on_grids(rows: Floats) -> Floats:
 LEAST_ROWS = 100
 """Number of rows below which spread is constant, as held-out rows could not show a difference."""
 
+# trees that gain nothing stop at 0 trees, so that one is enough where spread is constant
 CLEAR = 1.0
-"""Number of paired standard errors by which a model's held-out CRPS must be better. Trees that gain
-nothing stop at 0 trees, so that one is enough where spread is constant."""
+"""Number of paired standard errors by which a model's held-out CRPS must be better."""
 
 MOST_COMPARED = 10_000
 """Largest number of rows whose CRPS is compared."""
@@ -283,9 +284,9 @@ def is_clearly_better(scale: Floats, residuals: Floats, weight: Floats) -> bool:
 
 # --- predictions of any regressor plus the distribution of its residuals
 
+# a linear model predicts values far below the bound where outcomes are merely small
 LEAST_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Shares of the outcomes that may be nearer to a bound than every prediction of a fitted model. A
-linear model predicts values far below the bound where outcomes are merely small."""
+"""Shares of the outcomes that may be nearer to a bound than every prediction of a fitted model."""
 
 
 def learn_residuals(model: Any, estimator: Any, rows: Training) -> Learned:

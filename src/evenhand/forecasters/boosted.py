@@ -245,9 +245,10 @@ class FoldEnsembles:
         return [one.model_to_string(best) for one in found.boosters], out / len(self.folds)
 
 
+# sums of multiples of it are exact below 2^15, and outputs are in units of half an interquartile
+# range of the outcome
 LEAF_UNIT = 2.0**-38
-"""Unit of the values of leaves. Sums of multiples of it are exact below 2^15, and outputs are in
-units of half an interquartile range of the outcome."""
+"""Unit of the values of leaves."""
 
 TREES_AT_ONCE = 25
 FEW_ROWS = 100

@@ -650,9 +650,9 @@ FEWEST_EVENTS = 5.0
 """Fewest expected rows with the event, and without it, for a test of a group; the normal
 approximation of a number of events needs them."""
 
+# keeps probabilities away from 0 and 1 where all outcomes are equal
 SPREAD_OF_ALL = 2.0
-"""Standard deviation of the normal prior for the terms of all rows, in log odds. It keeps
-probabilities away from 0 and 1 where all outcomes are equal."""
+"""Standard deviation of the normal prior for the terms of all rows, in log odds."""
 
 SPREADS_OF_GROUPS = 0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6
 """Standard deviations of the normal prior for the terms of groups that are compared."""

@@ -390,9 +390,10 @@ class Maps:
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
 
+# without evidence, it is "may not help" for a group with a correction of its own, and "no
+# evidence" for other groups
 RepairVerdict = Literal["helps", "no evidence", "may not help", "harms"]
-"""Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its
-own, and "no evidence" for other groups."""
+"""Verdict of a check."""
 
 N_FOLDS = 5
 """Number of folds of the check."""

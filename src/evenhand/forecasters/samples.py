@@ -13,13 +13,14 @@ from evenhand.distributions import Quantiles
 
 T = TypeVar("T")
 
+# a knot costs about 1 / (2n) nats, so knots closer than that would cost more than they gain
 LEAST_STEP = 1.5
-"""Smallest ratio of the ranks of neighboring knots in a tail. A knot costs about 1 / (2n) nats, so
-knots closer than that would cost more than they gain."""
+"""Smallest ratio of the ranks of neighboring knots in a tail."""
 
+# the estimate has a relative standard error of 0.35; more values would reach too far into the
+# distribution
 N_EXCESSES = 8
-"""Number of extreme values that determine the mean length of an exponential tail. The estimate has
-a relative standard error of 0.35; more values would reach too far into the distribution."""
+"""Number of extreme values that determine the mean length of an exponential tail."""
 
 CLEAR = 2.0
 """Number of paired standard errors by which a candidate must be better."""

@@ -264,9 +264,9 @@ LINES = 12
 LABEL = 17
 """Most characters of the column of labels."""
 
+# at -1 there is no empty line, and at -2 nothing of everyone
 ALWAYS = -2
-"""Rank of parts of a short text that are never left out. Before that, at -1 there is no empty line,
-and at -2 nothing of everyone."""
+"""Rank of parts of a short text that are never left out."""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:

@@ -24,9 +24,9 @@ from evenhand.tables import Parts, Schema, unreported
 SOURCES = ("r", "context", "key")
 """Columns, in forecasts written by evenhand, from which a draw can be reproduced."""
 
+# no randomized forecast is calibrated in groups defined by them
 SERVED = re.compile(r"r|context|key|served_mean|served_std|(q|survival_)[0-9.]+")
-"""Names of columns that depend on the draw. No randomized forecast is calibrated in groups defined
-by them."""
+"""Names of columns that depend on the draw."""
 
 
 @dataclass

@@ -117,9 +117,9 @@ EVEN_CELLS = 64
 MOST_DISTINCT = 400
 """Largest number of distinct values, including 0 and 1, for cells between distinct values."""
 
+# beyond this the CDFs would need more memory than the PITs
 MOST_EXACT_NUMBERS = 1 << 24
-"""Largest number of PITs, and of CDF values between distinct PITs, for an exact search. Beyond
-it the CDFs would need more memory than the PITs."""
+"""Largest number of PITs, and of CDF values between distinct PITs, for an exact search."""
 
 
 @dataclass(frozen=True)

@@ -385,12 +385,10 @@ def plain_interval(costs: Costs, link: Link, floor: float, target: Target) -> Pl
 
 # --- lattices: links tested in a fixed order (outcomes: 4.4; method: 12, Theorem L)
 
+# fixed here, before any rows are seen, which fixed-sequence testing needs. More of them
+# cost nothing, as no test is corrected for the others (outcomes: 4.4).
 ALPHAS = tuple(float(alpha) for alpha in np.geomspace(0.01, 1.0, 40))
-"""Values of alpha around a forecast of counts, in the order of the tests; each is 12.5% larger.
-
-They are fixed here, before any rows are seen, which fixed-sequence testing needs. More of them cost
-nothing, as no test is corrected for the others (outcomes: 4.4).
-"""
+"""Values of alpha around a forecast of counts, in the order of the tests; each is 12.5% larger."""
 
 ROWS_MARGIN = 1.3
 """Factor of the number of rows that a message proposes, as bounds of random rows vary."""

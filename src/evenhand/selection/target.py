@@ -115,13 +115,11 @@ MOST_STEPS = 50
 """Maximum number of search steps. Three or four are usual; bisection alone needs fewer than 50."""
 
 CALIBRATED_SLOPE = 1.35
+# divide the bound by the bound without randomization. Around a calibrated forecaster the logit of
+# this ratio rises 1.1 to 1.7 times as fast as the logit of alpha, and the logit of alpha is -3.2
+# to -1.5 where the ratio is one half (300 to 100,000 people, masses 0.1 to 1, all links).
 CALIBRATED_PLACE = -2.1
-"""Slope and location of the first guess; the result of the search does not depend on them.
-
-Divide the bound by the bound without randomization. Around a calibrated forecaster the logit of
-this ratio rises 1.1 to 1.7 times as fast as the logit of alpha, and the logit of alpha is -3.2 to
--1.5 where the ratio is one half (300 to 100,000 people, masses 0.1 to 1, all links).
-"""
+"""Slope and location of the first guess; the result of the search does not depend on them."""
 
 
 def largest_alpha(

@@ -444,11 +444,9 @@ def first_line(error: BaseException) -> str:
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""
 
+# an entry takes some 20 kB there, five pages, so that a busy service does this every few seconds
 WAL_BYTES = 16 * 2**20
-"""Size of the file beside the log above which entries are moved into the log.
-
-An entry takes some 20 kB there, five pages, so that a busy service does this every few seconds.
-"""
+"""Size of the file beside the log above which entries are moved into the log."""
 
 CHECKPOINT_SECONDS = 0.02
 """Time to wait for readers before that is done later."""

@@ -350,6 +350,8 @@ _KERNELS = (
     " Product RBF RationalQuadratic Sum WhiteKernel"
 )
 
+# no functions. Trees and other structures used by compiled code are checked after loading. Hashes
+# detect damage but not who wrote a file: load only models from people you trust.
 ALLOWED_TYPES = frozenset(
     {
         "evenhand.forecasters.QuantileGrid",
@@ -373,11 +375,7 @@ ALLOWED_TYPES = frozenset(
         *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
     }
 )
-"""Types allowed in a stored scikit-learn part in addition to those that skops trusts.
-
-No functions. Trees and other structures used by compiled code are checked after loading. Hashes
-detect damage but not who wrote a file: load only models from people you trust.
-"""
+"""Types allowed in a stored scikit-learn part in addition to those that skops trusts."""
 
 
 def error_text(error: BaseException) -> str:

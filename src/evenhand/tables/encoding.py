@@ -33,9 +33,10 @@ from evenhand.tables.values import (
 
 # --- encoding of single columns as numeric outputs: numbers, booleans, categories and dates
 
+# training values never reach it (|z| <= sqrt(n)), and extreme later values stay finite, in
+# float32 as well
 LIMIT = 1e6
-"""Bound on standardized outputs. Training values never reach it (|z| <= sqrt(n)), and extreme later
-values stay finite, in float32 as well."""
+"""Bound on standardized outputs."""
 
 
 @dataclass(frozen=True)

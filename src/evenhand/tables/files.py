@@ -224,9 +224,10 @@ def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, 
 
 # --- block-wise reading of tables larger than memory
 
+# takes the block and, for messages, the file name and the number of the block's first row. Must
+# be picklable.
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
-"""Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
-and the number of the block's first row. Must be picklable."""
+"""Converts the columns of a block to their kinds."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ Series: TypeAlias = "pd.Series[Any]"
 
 # --- cells: numbers and dates in text, missing values, ids
 
+# in a column of text they are ordinary values
 MISSING_WORDS = (
     "NA",
     "N/A",
@@ -51,14 +52,13 @@ MISSING_WORDS = (
     "None",
     "<NA>",
 )
-"""Texts that mean a missing value in columns of numbers, booleans and dates. In a column of text
-they are ordinary values."""
+"""Texts that mean a missing value in columns of numbers, booleans and dates."""
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
+# number columns refuse them, which is clearer than reading the column as text
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-"""Infinite numbers. Number columns refuse them, which is clearer than reading the column as
-text."""
+"""Infinite numbers."""
 
 
 def refuse_row(
