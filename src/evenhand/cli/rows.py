@@ -312,9 +312,10 @@ def read_rows(request: Request, *, is_randomized: bool = False, remedy: str = ""
         if is_randomized and kind != "binary":
             selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind)
-    people = people_of(data, rows.id, rows.person, rows.target, source, remedy)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
+    # later than what takes less time to refuse
+    people = people_of(data, rows.id, rows.person, rows.target, source, remedy)
     groups = tables.Groups([*known.pairs(), *_memberships(request, data, source)])
     with about(source, y=rows.target, event=event, entered=entered, weight=rows.weight):
         given = outcomes.Outcomes(
