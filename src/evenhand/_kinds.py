@@ -53,5 +53,4 @@ TOO_SMALL: Final = "too few rows"
 """A named group with fewer rows than a test needs."""
 
 POSSIBLE_LEAK: Final = "possible leak"
-"""A group that the outcome may define: any forecaster is miscalibrated in it, so it is not tested.
-"""
+"""A group that the outcome may define, in which any forecaster is miscalibrated: not tested."""

@@ -53,8 +53,7 @@ EDGES = np.arange(1, 40) / 40
 """Levels at which the error compares shares of PITs."""
 
 OF_EVENTS = ("error", "bias")
-"""Measures of a group of 0/1 outcomes that are compared, of `MEASURES`; the bias is event rate
-minus mean probability."""
+"""Measures of 0/1 outcomes, of `MEASURES`; the bias is event rate minus mean probability."""
 
 BY_SCORE = "error by score"
 """Profile of the error of everyone of 0/1 outcomes."""
@@ -165,10 +164,10 @@ OUTCOMES = {
 }
 """Outcomes of an unpaired comparison, by whether a group is a problem before and after."""
 
+# the density of rounded outcomes compares nothing, and the error of the tested PITs of times that
+# are cut off understates the size
 SUPERSEDED = ("log score", "average error")
-"""Measures that are left out where another measure qualifies them: the density of rounded outcomes
-compares nothing, and the error of the tested PITs of times that are cut off understates the size.
-"""
+"""Measures that are left out where another measure qualifies them."""
 
 Estimates = dict[str, Interval]
 """Measures of a group with their intervals, by name."""

@@ -543,14 +543,14 @@ class RowReader:
 SCORE_DRAWS = 16
 """Most draws per row for CRPS, spread and widths, whose means converge with fewer draws."""
 
+# with more, the error of a mean is that of the sample of people
 LEAST_SCORE_DRAWS = 4
 SCORED_FORECASTS = 40_000
-"""Draws for CRPS, spread and widths decrease to 4 per row with at least so many forecasts in all:
-beyond it the error of a mean is that of the sample of people."""
+"""Draws for CRPS, spread and widths decrease to 4 per row with so many forecasts in all."""
 
+# few enough that PITs dominate the memory
 BLOCK_ROWS = 20_000
-"""Rows forecast at once, so that PITs dominate the memory; also the largest number of rows that
-scores are computed on."""
+"""Rows forecast at once, and the largest number of rows that scores are computed on."""
 
 
 def read_subject(audited: Audited, outcomes: Outcomes, random: np.random.Generator) -> RowCells:

@@ -46,8 +46,7 @@ SMALL_GROUP = 30
 """Effective number of rows below which a group is too small for reliable estimates."""
 
 Members = dict[str | float, Ints]
-"""Row numbers, in the given table, of groups that may be off, by name, and of groups found by
-search, by size."""
+"""Row numbers in the given table, by name of the group, or size if it was found by search."""
 
 
 def rule_of(*groups: Any) -> list[dict[str, Any]] | None:
@@ -183,9 +182,9 @@ def _between(last: float, first: float) -> str:
 Columns = dict[str, Floats]
 
 
+# errors of the scan are otherwise those of histograms, or of a sample of the rows
 SHARED = (*chain.from_iterable(map(with_ends, MEASURES)), "p_value")
-"""Fields that a named group and the same group of the scan share: errors of the scan are otherwise
-those of histograms, or of a sample of the rows."""
+"""Fields that a named group and the same group of the scan share."""
 
 POINTS = {"everyone": 1, "by_forecast": 1, "groups": 2, "learned": 1}
 """Shares of the error probability, in fifths (verdict: 1)."""

@@ -31,9 +31,9 @@ Counts = NDArray[np.int64]
 LEAST_RISK = 1e-6
 """Smallest risk of a band with equal local levels; below it all ranks share the risk equally."""
 
+# the difference of logarithms of its factors loses too many digits
 STIRLING_N = 2_000_000
-"""Above this number of values `n! e^n / n^n` comes from Stirling's series: the difference of
-logarithms of its factors loses too many digits."""
+"""Number of values above which `n! e^n / n^n` comes from Stirling's series."""
 
 LEVEL_SLACK = 1e-3
 """Tolerance of the search for the level of a band: unspent share of the risk, on the log scale."""

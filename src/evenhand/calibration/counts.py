@@ -28,8 +28,7 @@ from evenhand.tables import check_groups, row_blocks
 Ints = NDArray[np.int64]
 
 PIT_BINS = 6400
-"""Number of bins of [0, 1] for PITs: a multiple of 20 and 64, so that levels like 0.05 are edges.
-"""
+"""Number of bins of PITs: a multiple of 20 and 64, so that levels like 0.05 are edges."""
 
 ERROR_BINS = 8192
 """Number of bins of [0, 1/2] for pathwise errors."""

@@ -127,8 +127,7 @@ def binned_error(counts: NDArray[np.int64]) -> float:
 # ramp `clip((c - low) / (high - low), 0, 1)`, or a step if the cell is a point (outcomes: 4.3).
 
 NARROWEST = 1e-14
-"""Width up to which a cell is replaced by its middle: its PIT moves by a quarter of it on average.
-"""
+"""Width up to which a cell is replaced by its middle: PITs move by a quarter of it on average."""
 
 NARROW = 1e-6
 """Width up to which a cell is replaced by its middle in sums at few levels, whose rounding errors

@@ -41,9 +41,10 @@ MOST_LOG_ODDS = 8.0
 ONLY_DIRECT = 64
 """Least number of values of a distribution that is convolved by a Fourier transform."""
 
+# that of more rows is exact if their events are rare, and otherwise normal with the exact
+# variance and skewness
 EXACT_ROWS = 20_000
-"""Largest number of rows whose distribution is always exact; that of more rows is exact if their
-events are rare, and otherwise normal with the exact variance and skewness."""
+"""Largest number of rows whose distribution is always exact."""
 
 RARE_VARIANCE = 200.0
 """Variance of the number of events below which they are rare."""

@@ -164,8 +164,7 @@ MASSES = (0.1, 0.2, 0.5, 1.0)
 """Group sizes of tables."""
 
 AVERAGE_SHARE = 0.1
-"""Share of the risk of `group_error` that is spent on the overall error, which tightens the bound
-at large masses."""
+"""Share of the risk of `group_error` for the overall error: a tighter bound at large masses."""
 
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""

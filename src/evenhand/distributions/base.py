@@ -225,9 +225,9 @@ LEAST_TAIL = float(np.log(1e-20))
 MOST_VALUES = 1024
 """Largest number of values of a distribution of counts that sums go through one by one."""
 
+# `ppf(cdf(y))` is `y` despite the rounding of `cdf` and of the tables of links
 LEVEL_TOLERANCE = 1e-8
-"""Relative tolerance of probabilities in quantiles, so that `ppf(cdf(y))` is `y` despite the
-rounding of `cdf` and of the tables of links."""
+"""Relative tolerance of probabilities in quantiles."""
 
 
 Change = Callable[[NDArray[Any], int], NDArray[Any]]

@@ -270,9 +270,9 @@ class Training:
 
 # --- fitted forecasters in parts that can be stored
 
+# a mean without a closed form needs a table of quantiles for each row
 POINT_ROWS = 1024
-"""Number of rows whose means are computed at once, as a mean without a closed form needs a table of
-quantiles for each row."""
+"""Number of rows whose means are computed at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -250,10 +250,11 @@ class FoldEnsembles:
 LEAF_UNIT = 2.0**-38
 """Unit of the values of leaves."""
 
+# these trees stay in the cache of the processor, where LightGBM by itself reads all trees for
+# each row
 TREES_AT_ONCE = 25
 FEW_ROWS = 100
-"""Number of trees that are evaluated at once, for more than a few rows: these trees stay in the
-cache of the processor, where LightGBM by itself reads all trees for each row."""
+"""Number of trees that are evaluated at once, for more than a few rows."""
 
 
 def averaged(texts: list[str]) -> Any:

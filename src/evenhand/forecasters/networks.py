@@ -123,9 +123,9 @@ LEAST_VALUES = 6
 BEND = 3.0
 """Score beyond which scores are compressed."""
 
+# a standardized indicator of a rare level has a larger one, and would dominate all other inputs
 LEVEL_RANGE = 2.0
-"""Largest range of a column of few values: a standardized indicator of a rare level has a larger
-one, which would make its level dominate all other inputs."""
+"""Largest range of a column of few values."""
 
 BOUND = 8.0
 """Bound on columns of few values, which later rows may have other values of."""

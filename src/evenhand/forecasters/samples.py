@@ -350,16 +350,16 @@ def converged(step: Callable[[Any], T], gain: Callable[[T], float], start: Any, 
 
 # --- the map of one group of rows
 
+# a map of 50 rows has 10 knots, each with a standard error of at most 0.07
 FEWEST_ROWS = 50
-"""Fewest rows of a disjoint group for a map that is not shrunk towards that of all rows: a map of
-50 rows has 10 knots, each with a standard error of at most 0.07."""
+"""Fewest rows of a disjoint group for a map that is not shrunk towards that of all rows."""
 
 MOST_EM = 100
 """Largest number of steps of the EM algorithm for outcomes with atoms."""
 
+# where most rows are lost, a few would determine the density of much probability
 SPARSE = 2.0
-"""Largest ratio of the probability of an interval of the upper tail to its share of observed rows:
-where most rows are lost, a few would determine the density of much probability."""
+"""Largest ratio of the probability of an interval of the upper tail to its observed rows."""
 
 FEWEST_PASSED = 10
 FEW_LEFT = 3
@@ -367,8 +367,7 @@ FEW_LEFT = 3
 at or beyond the knot."""
 
 LEAST_PIT = 1e-12
-"""PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
-1."""
+"""PITs closer than this to 0, to 1 or to each other count as tied, as floats are rounded."""
 
 
 def learn_map(pit: Cells, weight: Floats) -> Pair:

@@ -208,9 +208,9 @@ ADAM: Any = partial(
 )
 """A step of Adam; `torch.optim.AdamW` costs a second at its first use."""
 
+# the step size has hardly decayed
 QUESTION = 0.4
-"""Share of the steps after which a training that still improves is made longer: the step size has
-hardly decayed."""
+"""Share of the steps after which a training that still improves is made longer."""
 
 LATE = 0.75
 """Share of the steps up to the question after which an improvement is late."""

@@ -92,7 +92,6 @@ def audit_document(rows: AuditRows) -> Document:
 
 
 TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
-"""Styles of the verdicts."""
 
 
 def _steps(steps: Sequence[NextStep]) -> Iterator[Part]:

@@ -89,7 +89,6 @@ ASSUMED = {
         " sizes of a part are shares of the people in that part"
     ),
 }
-"""Assumptions of certificates."""
 
 NOT_COVERED = {
     # where the density of features and outcomes is at most k times that of the certified people, an
@@ -138,7 +137,6 @@ QUESTIONS |= {
     for part, opening in OPENINGS.items()
     for key, text in QUESTIONS.items()
 }
-"""Questions about forecasters."""
 
 WHY = {
     "one PIT": "one PIT per person suffices, for any forecaster",
@@ -269,8 +267,7 @@ def follow_up_in_words(found: FollowUp, *, in_cells: bool = False) -> str:
 
 NO_CEILING = 0.99
 NO_WIDER = 0.01
-"""Upper limit of a coverage that limits nothing, and relative difference of widths
-up to which an interval without a draw is as wide as a randomized one."""
+"""Upper limit of a coverage that limits nothing; relative difference of equal widths."""
 
 LEARN = "learning the spread from features, or recalibrating, helps more than a draw."
 """Advice where 80% intervals of a group are too narrow or too wide."""

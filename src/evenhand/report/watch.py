@@ -399,9 +399,9 @@ MARKS: dict[str, tuple[str, Color, Shape]] = {
 }
 """Name, colour and shape of each part."""
 
+# the picture is 420 units wide
 MARKED, DRAWN = 15, 300
-"""Most marks of a curve that a pointer can distinguish, and most points in each direction: the
-picture is 420 units wide."""
+"""Most marks of a curve that a pointer can distinguish, and most points in each direction."""
 
 
 def decimal(ratio: float) -> float:

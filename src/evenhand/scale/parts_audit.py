@@ -261,9 +261,9 @@ def _within(rows: Ints, start: int, count: int) -> Ints:
 
 # --- scoring of the parts of a table, one block at a time
 
+# all workers receive the rows of all parts, and numbers of rows would take 64 times the space
 RowBits = Mapping[int, NDArray[np.uint8]]
-"""Rows of each part, as one bit per row: all workers receive the rows of all parts, and numbers of
-rows would take 64 times the space."""
+"""Rows of each part, as one bit per row."""
 
 
 def count_part(

@@ -42,8 +42,7 @@ PATTERN_CELLS = 32
 """Number of equal cells of [0, 1] on which a pattern is constant."""
 
 WAVES = 4
-"""Number of cosines that describe a distribution of PITs: level, spread, skew, and a shape of equal
-spread with other tails."""
+"""Number of cosines that describe a distribution of PITs: level, spread, skew and tails."""
 
 _EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
 _MIDDLES = (_EDGES[1:] + _EDGES[:-1]) / 2

@@ -140,10 +140,10 @@ PRICE_DRAWS = 16
 MOST_PRICED = 400_000
 """Draws per person in the price, and most people times draws."""
 
+# people without a closed form of their quantiles take time
 WIDTH_DRAWS = 4
 WIDTH_PEOPLE = 2000
-"""Draws per person, and most people, in the width of randomized intervals: people without a closed
-form of their quantiles take time."""
+"""Draws per person, and most people, in the width of randomized intervals."""
 
 
 class Costs:

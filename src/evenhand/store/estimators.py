@@ -67,10 +67,10 @@ CONSTANTS = ("JsonNode", "TypeNode", "FunctionNode")
 """Loaders of skops for objects that never change, of which it does not matter whether two are the
 same object."""
 
+# the same model would have another hash after use
 NEIGHBOR_TREES = ("BallTree", "KDTree")
 COUNTERS = slice(7, 11)
-"""Entries in the state of such a tree that count its queries: the same model would have another
-hash after use."""
+"""Entries in the state of such a tree that count its queries."""
 
 
 def reproducible(content: bytes) -> bytes:

@@ -284,9 +284,9 @@ def _category(text: str, known: Mapping[str, Any]) -> Any:
 
 # --- inference of column kinds from all cells, as csv files contain no types
 
+# it has a plus sign, a leading zero or more than 15 digits, which floats cannot represent
 CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
-"""Text that is a code although it could be read as a number: it has a plus sign, a leading zero or
-more than 15 digits, which floats cannot represent."""
+"""Text that is a code although it could be read as a number."""
 
 MOSTLY = 0.9
 """Share of numbers in a column of text above which the other cells are reported."""
