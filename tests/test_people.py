@@ -145,8 +145,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
             complaint = evenhand(*args)
         assert complaint.code == 2
         assert told in complaint.err
-        mended = "keep one row" if args[0] == "recalibrate" else "--person id"
-        assert mended in complaint.err
+        assert "keep one row of each, or use one of each with --person id in audit" in complaint.err
         assert not (tmp_path / "model").exists()
     refused(r"row 41 .*id .* of row 5", audit_parts, GIVEN, table, "y", id_column="id", **QUICK)
     made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json")).done()

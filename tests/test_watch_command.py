@@ -395,7 +395,7 @@ def test_options_that_a_table_or_a_log_lacks_are_named(tmp_path, evenhand):
         ((*NORMAL, "--state", "state.json"), "--state has no effect on a table"),
         ((*NORMAL[:-1], "dya"), "has no column 'dya'.*did you mean 'day'"),
         ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
-        ((*NORMAL, "--id", "sex"), "column 'sex'.*: keep one row of each person"),
+        ((*NORMAL, "--id", "sex"), "column 'sex'.*: keep one row of each"),
         ((), "a log is watched with --matures-after"),
     ):
         assert re.search(message, evenhand("watch", path, *options).complaint())

@@ -26,7 +26,7 @@ from evenhand.cli.checks import (
 from evenhand.cli.options import GroupColumns, Guarantee, Rows, Times, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
 from evenhand.cli.rooms import audits, certificates, forecasters, scale, selection, store, tables
-from evenhand.cli.rows import ONE_ROW_EACH, Given, Read, Request, chosen_columns, read_rows
+from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
 
 SCHEMA = "evenhand.recalibration/1"
 """Layout of the JSON that is printed."""
@@ -64,7 +64,7 @@ def recalibrate(
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
     request = Request(given, table, rows, times, GroupColumns())
-    read = read_rows(request, remedy=ONE_ROW_EACH)
+    read = read_rows(request)
     present = list(map(str, read.data.columns))
     groups, rules = _groups(by or [], present, request.outcome, table.name)
     of_rules = [column for rule in rules.values() for column in rule.columns]

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
 # --- table columns named by options, and the labels of people
 
-ONE_ROW_EACH = "keep one row of each person"
-"""What to do about repeated ids where a command does not select rows itself."""
-
 
 def typed_table(table: Path, schema: tables.Schema, *ids: str | None) -> pd.DataFrame:
     """Read a table, and warn of columns that look like numbers and are none.
@@ -63,17 +60,9 @@ def typed_table(table: Path, schema: tables.Schema, *ids: str | None) -> pd.Data
 
 
 def people_of(
-    data: pd.DataFrame,
-    id_column: str | None,
-    person: str | None,
-    target: str,
-    source: str,
-    remedy: str = "",
+    data: pd.DataFrame, id_column: str | None, person: str | None, target: str, source: str
 ) -> list[str] | None:
-    """Return labels of people, from --person or else from --id, whose values must be unique.
-
-    `remedy` is what to do about repeated ids; by default, to name them with --person.
-    """
+    """Return labels of people, from --person or else from --id, whose values must be unique."""
     column = id_column if person is None else person
     if column is None:
         return None
@@ -86,7 +75,7 @@ def people_of(
     labels = tables.id_column(data, column, source=source)
     # bounds assume independent rows, but two rows of one person are dependent
     if person is None:
-        tables.refuse_repeated(labels, column, source=source, remedy=remedy)
+        tables.refuse_repeated(labels, column, source=source)
     # the text that draws are hashed from: 1 and "1" are the same person
     return [id_text(label) for label in labels]
 
@@ -290,11 +279,10 @@ class Read:
     searched: pd.DataFrame | None
 
 
-def read_rows(request: Request, *, is_randomized: bool = False, remedy: str = "") -> Read:
+def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     """Read the table of a request, and check its outcomes, its people and the chosen columns.
 
     Outcomes 0 and 1 are refused where other forecasts than probabilities are to be randomized.
-    `remedy` is that of `people_of`.
     """
     source, subject, rows = request.table.name, request.given.subject, request.rows
     data = typed_table(request.table, subject.schema, rows.id, rows.person)
@@ -315,7 +303,7 @@ def read_rows(request: Request, *, is_randomized: bool = False, remedy: str = ""
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     # later than what takes less time to refuse
-    people = people_of(data, rows.id, rows.person, rows.target, source, remedy)
+    people = people_of(data, rows.id, rows.person, rows.target, source)
     groups = tables.Groups([*known.pairs(), *_memberships(request, data, source)])
     with about(source, y=rows.target, event=event, entered=entered, weight=rows.weight):
         given = outcomes.Outcomes(

@@ -18,14 +18,7 @@ from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_wit
 from evenhand.cli.options import Times, with_options
 from evenhand.cli.output import Decision, command_line, inform, show_result
 from evenhand.cli.rooms import monitoring, outcomes, report, service, store, tables
-from evenhand.cli.rows import (
-    ONE_ROW_EACH,
-    Given,
-    chosen_columns,
-    numbers_in,
-    people_of,
-    typed_table,
-)
+from evenhand.cli.rows import Given, chosen_columns, numbers_in, people_of, typed_table
 
 
 @with_options
@@ -218,7 +211,7 @@ def _watched_table(
     outcome = {target: "target"} | ({} if times.event is None else {times.event: "event"})
     named = chosen_columns("--groups", groups, outcome, list(data.columns), source)
     # outcomes of one person are dependent, and repeats of them look like evidence
-    people_of(data, columns["id"], None, target, source, ONE_ROW_EACH)
+    people_of(data, columns["id"], None, target, source)
     y: Any = tables.numbers(found.pop("target"), f"{source}: column {target!r}")
     event = numbers_in(data, times.event, source)
     with about(source, y=target, event=times.event):

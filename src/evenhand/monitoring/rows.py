@@ -332,12 +332,7 @@ class Rows:
 
 
 def rows_of_forecast(
-    forecast: Forecast,
-    y: ArrayLike | Outcomes,
-    time: ArrayLike,
-    *,
-    groups: Any = None,
-    **others: Any,
+    forecast: Forecast, y: Any, time: ArrayLike, *, groups: Any = None, **others: Any
 ) -> Rows:
     """Make rows from forecasts and outcomes, with the level of each forecast as a column.
 
@@ -366,25 +361,23 @@ def rows_of_forecast(
     >>> rows.known, rows.columns["predicted mean"].tolist()
     (array([ True, False]), [3.0, 4.0])
     """
-    known = y if isinstance(y, Outcomes) else None
-    is_of_times = found_inside(forecast.distribution, SurvivalCurves) is not None
-    if is_of_times or (known is not None and known.are_times):
-        if known is None or None in (known.horizon, others.get("matures_after")):
+    are_times = isinstance(y, Outcomes)
+    known = y if are_times else as_floats("y", y)
+    if are_times or found_inside(forecast.distribution, SurvivalCurves) is not None:
+        if not are_times or None in (y.horizon, others.get("matures_after")):
             raise InputError(
                 "times that may be cut off are watched up to a horizon: give it and the event, as"
                 " Outcomes or in survival=S,event=E,horizon=TIME, and"
                 f" {named('matures_after')} of at least the horizon"
             )
-        check_forecast_of_times(forecast, known)
-    outcome = y.value if isinstance(y, Outcomes) else as_floats("y", y)
+        check_forecast_of_times(forecast, y)
     is_event = forecast.outcome_kind is OutcomeKind.BINARY
     level = forecast_values(forecast, [level_name(is_event=is_event)])
     table = level if groups is None else pd.concat([groups.reset_index(drop=True), level], axis=1)
     if is_event:
         event = forecast.event_probability()
-        return Rows.of(time, outcome=outcome, probability=event, groups=table, **others)
-    cells = served_cells(forecast, outcome if known is None else known)
-    return Rows.of(time, cells, groups=table, **others)
+        return Rows.of(time, outcome=known, probability=event, groups=table, **others)
+    return Rows.of(time, served_cells(forecast, known), groups=table, **others)
 
 
 def level_name(*, is_event: bool) -> str:

@@ -182,9 +182,8 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
     refuse_repeated_names(names, str(path), f"rename one{missing}")
     if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
         rule = "separate values by commas"
-        raise bad_input(
-            str(path), rule, short(names[0]), "save it as comma-separated csv with decimal points"
-        )
+        remedy = "save it as comma-separated csv with decimal points"
+        raise bad_input(str(path), rule, short(names[0]), remedy)
     # pandas writes 0, 1, 2, ... for an array without names; any other header of numbers is a row of
     # data
     is_counted = names == [str(i) for i in range(len(names))]

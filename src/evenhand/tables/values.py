@@ -214,9 +214,7 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
     return ids
 
 
-def refuse_repeated(
-    ids: Sequence[str | int], column: str, *, source: str, remedy: str = ""
-) -> None:
+def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
     """Raise InputError if an id appears twice.
 
     Examples
@@ -230,17 +228,15 @@ def refuse_repeated(
         # as text: the ids 1 and "1" mean the same person
         before = first.setdefault(id_text(value), row)
         if before != row:
-            raise repeated_id(source, column, f"row {row}", value, f"row {before}", remedy)
+            raise repeated_id(source, column, f"row {row}", value, f"row {before}")
 
 
-def repeated_id(
-    source: str, column: str, again: str, value: str | int, first: str, remedy: str = ""
-) -> InputError:
+def repeated_id(source: str, column: str, again: str, value: str | int, first: str) -> InputError:
     """Return the error for a row of `source` that repeats the id of its row `first`."""
-    remedy = remedy or f"name people who have several rows with --person {column}"
     return InputError(
         f"{source}: column {column!r}, {again} repeats the id {value} of {first}; rows of one"
-        f" person are not independent: {remedy}"
+        " person are not independent: keep one row of each, or use one of each with --person"
+        f" {column} in audit, compare, fit or randomize"
     )
 
 
