@@ -107,14 +107,15 @@ CALIBRATED = {
 @statistical
 @pytest.mark.usefixtures("no_scores")
 @pytest.mark.parametrize(
-    ("name", "n"), [(name, 300 if i % 2 else 2000) for i, name in enumerate(CALIBRATED)]
+    ("name", "n"),
+    [("continuous", 22), *((name, 300 if i % 2 else 2000) for i, name in enumerate(CALIBRATED))],
 )
 def test_calibrated_forecasts_have_no_problem(name, n):
-    # 50 named groups; the error probability of the family is 5%
+    # 50 named groups, none of few rows; the error probability of the family is 5%
     made, world = CALIBRATED[name]
     count = repeats(400, shorter=40)
     wrong = sum(
-        str(judged(made, n, seed, 50, **world).status.verdict) == "problem found"
+        str(judged(made, n, seed, 50 * (n > 100), **world).status.verdict) == "problem found"
         for seed in range(count)
     )
     assert wrong <= most_failures(count, 0.05)
@@ -292,3 +293,9 @@ def test_a_group_leads_unless_a_part_of_it_is_proven_to_be_worse(young, columns)
         given = {"groups": ["region"], "search": search, "random_state": 0}
         found = audit(forecast, table, rng.normal(off), **given).made
         assert set(found.leading.columns) == columns
+
+
+def test_a_few_rows_that_are_all_far_off_are_a_problem():
+    found = audit(Forecast.from_normal(np.zeros(22), np.ones(22)), y=np.arange(9.0, 31.0), **QUICK)
+    assert found.status.verdict == "problem found"
+    assert found.groups["error_low"][0] > 0.2

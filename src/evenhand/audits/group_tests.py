@@ -113,7 +113,8 @@ class Summed:
             "mean_pit": self.sums.mean_pit,
             # too few rows for a test: not proven to be off
             "error_low": np.where(is_leak | ~np.isnan(p_value), columns["error_low"], 0.0),
-            "too_small": self.sums.n_effective < SMALL_GROUP,
+            # tests of everyone hold with the fewest rows of an audit, too
+            "too_small": (self.sums.n_effective < SMALL_GROUP) & (kind != "everyone"),
             "p_value": p_value,
             "p_adjusted": adjusted,
         }
