@@ -147,6 +147,12 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         assert told in complaint.err
         assert "keep one row of each, or use one of each with --person id in audit" in complaint.err
         assert not (tmp_path / "model").exists()
+    # groups take less time to refuse
+    towns = written(
+        people(120).assign(id="x", town=[f"t{i}" for i in range(120)]), tmp_path / "p.csv"
+    )
+    many = evenhand("audit", towns, *rows[1:], *NORMAL, "--groups", "town").complaint()
+    assert "at most 100 distinct values" in many
     refused(r"row 41 .*id .* of row 5", audit_parts, GIVEN, table, "y", id_column="id", **QUICK)
     made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json")).done()
     said = json.loads(made.out)

@@ -1129,6 +1129,12 @@ FAULTS = (
         ("test_watch.py",),
     ),
     Fault(
+        "a watch that knows the outcomes of people lost before the horizon",
+        "return np.where(y.is_lost, np.nan, low), np.where(y.is_lost, np.nan, high)",
+        "return low, high",
+        ("test_watch_command.py",),
+    ),
+    Fault(
         "missing outcomes in the tails of the envelope",
         "share, 0.0, 1.0), np.zeros(tails.size))",
         "share, 0.0, 1.0), np.ones(tails.size))",
