@@ -70,9 +70,10 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     listed = sorted(rows.listed, key=lambda one: one.key is not None)
     ruled, option = list[Finding](), ""
     for one in [one for one in listed if one.rule] or [one for one in others if one.rule][:1]:
-        more = f"{option} --by {_quoted(_rule_of(one))}"
-        if not ruled or len(more) <= LONGEST_BY:
-            ruled, option = [*ruled, one], more
+        by = f" --by {_quoted(_rule_of(one))}"
+        # a group of all outcomes and of those off the atom is one
+        if by not in option and (not ruled or len(option + by) <= LONGEST_BY):
+            ruled, option = [*ruled, one], option + by
     if not options:
         # in Python all groups with a problem are repaired; masks have no rule, but the reader has
         # them, unlike the rows of groups by features and of those found by search
