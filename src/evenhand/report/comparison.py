@@ -108,6 +108,8 @@ class Shown:
         total, slight = count(len(self.groups), "group"), sum(map(is_slight, self.groups))
         n = Counter(row.outcome for row in self.groups if not is_slight(row))
         if not self.rows.is_paired:
+            # groups that one audit alone lists are not compared
+            total = count(len(self.groups), "shared group")
             both, new = n["problem in both"], n["problem after"]
             before, after = both + n["problem before"], both + new
             if not before + after:
@@ -141,7 +143,7 @@ class Shown:
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
             unit = in_one_line(self.rows.about.get("unit", ""))
-            parts.append(f"80% interval {_to(width, plain_number)} {unit}".strip() + " wide")
+            parts.append(f"80% interval {_to(width, plain_number, ' → ')} {unit}".strip() + " wide")
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
                 parts.append(f"{shown} {_to(known[name], number)} (smaller is better)")
