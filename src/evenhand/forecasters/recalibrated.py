@@ -419,9 +419,9 @@ CHECK_COLUMNS = ["group", "n", "map", *ERRORS, "verdict"]
 """Columns of the table of a check, some of which may be unknown in all rows."""
 
 NOTE = (
-    "Errors in points, of rows that were not used for the maps (cross-fitted). The verdicts hold"
-    " for all groups at once with 95% confidence, unless groups were chosen by their outcomes in"
-    " these same rows."
+    "Errors in points, of rows that were not used for the maps (cross-fitted). The verdicts are of"
+    " the gain in log score, not of the error, and hold for these groups at once with 95%"
+    " confidence, unless groups were chosen by their outcomes in these same rows."
 )
 """How the numbers of a check are computed, and what its verdicts leave out."""
 
