@@ -16,6 +16,7 @@ from evenhand._validate import (
     Floats,
     InputError,
     Mask,
+    Pair,
     as_floats,
     as_number,
     bad_input,
@@ -171,9 +172,6 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
 Times = NDArray[Any]
 """Array of type datetime64[us], in UTC."""
 
-Cells = tuple[Floats, Floats]
-"""Lower and upper ends of PIT cells, each of shape (n,); equal for continuous outcomes."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
@@ -223,9 +221,9 @@ class Rows:
 
     time: Times
     known: Mask
-    pit: Cells
+    pit: Pair
     r: Floats | None = None
-    base: Cells | None = None
+    base: Pair | None = None
     excess: Floats | None = None
     promised: Mask | None = None
     columns: Any = None
@@ -385,7 +383,7 @@ def level_name(*, is_event: bool) -> str:
     return "predicted probability" if is_event else "predicted mean"
 
 
-def served_cells(forecast: Forecast, y: Floats | Outcomes) -> Cells:
+def served_cells(forecast: Forecast, y: Floats | Outcomes) -> Pair:
     """Return PIT cells, NaN where the outcome is missing, or the time is not known."""
     if isinstance(y, Outcomes):
         low, high = forecast.pit_interval(y)
@@ -416,9 +414,7 @@ def _check_order(time: Times) -> None:
         )
 
 
-def _outcomes(
-    pit: Any, outcome: Any, probability: Any, n: int
-) -> tuple[Cells, Mask, Floats | None]:
+def _outcomes(pit: Any, outcome: Any, probability: Any, n: int) -> tuple[Pair, Mask, Floats | None]:
     """Return PIT cells, whether the outcome is known, and the excess of 0/1 outcomes."""
     if (pit is None) == (outcome is None) or (outcome is None) != (probability is None):
         raise InputError(
@@ -472,7 +468,7 @@ def _order(times: Times, id: Any) -> NDArray[np.intp]:
     return order
 
 
-def _base(cells: Cells, r: Floats | None, link: Link, known: Mask) -> Cells:
+def _base(cells: Pair, r: Floats | None, link: Link, known: Mask) -> Pair:
     """Return the base PIT cells `u = K(c; r)` of served PITs c (outcomes: 6)."""
     if r is None:
         raise InputError("a link needs the draws of the forecasts; give r as well")

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand._validate import Floats, InputError, Ints, Mask, Pair, bad_input
 from evenhand.calibration import binned_error, divided, middle_distances
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import nodes
 from evenhand.links import Link
 from evenhand.monitoring.e_processes import Direction, Statement, Stored
-from evenhand.monitoring.rows import Cells, Rows
+from evenhand.monitoring.rows import Rows
 
 # --- witnesses of miscalibration: functions whose mean under a calibrated forecast is 0
 
@@ -177,7 +177,7 @@ def _covered(rows: Rows) -> Mask:
     return everyone if rows.promised is None else rows.promised | ~rows.known
 
 
-def mean_gap(pit: Cells, r: Floats) -> Floats:
+def mean_gap(pit: Pair, r: Floats) -> Floats:
     """Return the mean of `|PIT - r|` over positions in the cell, (n,)."""
     low, high = pit
     inside = np.clip(r, low, high)
