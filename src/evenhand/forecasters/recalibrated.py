@@ -420,8 +420,8 @@ CHECK_COLUMNS = ["group", "n", "map", *ERRORS, "verdict"]
 
 NOTE = (
     "Errors in points, of rows that were not used for the maps (cross-fitted). The verdicts are of"
-    " the gain in log score, not of the error, and hold for these groups at once with 95%"
-    " confidence, unless groups were chosen by their outcomes in these same rows."
+    " the gain in log score, not of the error, and hold for all groups at once with 95% confidence,"
+    " unless groups were chosen by their outcomes in these same rows."
 )
 """How the numbers of a check are computed, and what its verdicts leave out."""
 
