@@ -1024,10 +1024,12 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
         """
         found = [one for one in self.examined if one.problem]
         found += [one for one in reversed(self.overall) if one.problem][:1]
+        # few have such rules: a scan of many columns may have thousands of problems
+        parts = [one for one in found if one.rule and len(one.rule) > 1]
         placed = []
         for one in found:
             rule, error, least = one.rule or [], one.size.value or 0.0, one.least
-            for part in found if rule else ():
+            for part in parts if rule else ():
                 more = [each for each in part.rule or [] if each not in rule]
                 if len(more) == len(part.rule or []) - len(rule) > 0 and part.least <= error:
                     least = max(least, part.least)
@@ -1052,9 +1054,10 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
         found: list[Finding] = []
         used: set[tuple[bool, str]] = set()
         for one in self.problems:
+            if len(found) == GROUPS_LISTED:
+                break
             columns = {(one in self.positive_part, name) for name in one.columns}
-            is_new = one not in self.overall and used.isdisjoint(columns)
-            if len(found) < GROUPS_LISTED and is_new:
+            if one not in self.overall and used.isdisjoint(columns):
                 found.append(one)
                 used |= columns
         return tuple(found)

@@ -670,7 +670,7 @@ def _kept(
     # leaks are detected by ranks; every distribution has a median, but a mean may need an
     # integral
     is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-    median = over_draws(some.event_probability()) if is_binary else over_draws(some.ppf(0.5))
+    median = over_draws(some.event_probability() if is_binary else some.ppf(0.5))
     scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
     keys: dict[str, Floats] = {}
     names = _own_names(few, outcomes)
