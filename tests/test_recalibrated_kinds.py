@@ -16,10 +16,11 @@ from complaints import refused
 from evenhand import Forecast, RecalibratedClassifier, RecalibratedRegressor, load, save
 from evenhand.calibration import Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
+from evenhand.forecasters import samples
 from evenhand.forecasters.corrections import NO_CURVE, learn_events, losses_of_cells
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.recalibrated import Maps, Observed
-from evenhand.forecasters.samples import learn_map
+from evenhand.forecasters.samples import CellsInGrid, learn_map, mapped, pit_cells
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
@@ -324,3 +325,23 @@ def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by):
         # the priors of 8,000 rows count as about one row
         expected = [found.intercept_[0], found.coef_[0, 0]]
         np.testing.assert_allclose(updates.loc[name], expected, atol=0.02)
+
+
+def test_expected_counts_and_gains_are_those_of_the_maps_themselves():
+    random = np.random.default_rng(0)
+    edges, *maps = np.sort(random.uniform(size=(3, 9)), axis=-1)
+    edges, values = samples.closed(edges), np.stack([samples.closed(one) for one in maps])
+    low = np.append(random.uniform(size=200), [0.0, 0.5, edges[2], edges[3]])
+    high = np.minimum(low + random.choice([0.0, 0.01, 0.4], low.size), 1.0)
+    weight, which = random.uniform(size=low.size), random.integers(2, size=low.size)
+    pit = pit_cells(low, high)
+    cells = CellsInGrid(pit, weight, which, edges)
+    expected = np.zeros((2, 10))
+    for a, b, w, i in zip(low, high, weight, which, strict=True):
+        bounds = np.clip(edges, a, b)
+        mass = np.diff(np.interp(bounds, edges, values[i]))
+        inside = np.searchsorted(edges[1:-1], a, side="right")
+        expected[i] += w * (mass / mass.sum() if b > a else np.eye(10)[inside])
+    np.testing.assert_allclose(cells.expected_counts(values), expected, atol=1e-12)
+    gain = weight @ mapped(pit, edges, values, which)[1]
+    np.testing.assert_allclose(cells.gain(values), gain, rtol=1e-12)

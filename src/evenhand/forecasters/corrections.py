@@ -17,14 +17,7 @@ from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration import Cells, Events, n_effective
 from evenhand.distributions import Normal
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.samples import (
-    closed,
-    converged,
-    ends_of,
-    expected_counts,
-    mapped,
-    n_cells,
-)
+from evenhand.forecasters.samples import CellsInGrid, closed, converged, ends_of, mapped, n_cells
 
 T = TypeVar("T")
 
@@ -185,7 +178,7 @@ def newton(
     at = start
     value, slope, state = loss(at)
     for _ in range(MOST_NEWTON):
-        step = linalg.solve(curvature(state), slope, assume_a="pos")
+        step = linalg.cho_solve(linalg.cho_factor(curvature(state)), slope)
         decrement = float(slope @ step)
         if decrement < least:
             break
@@ -380,20 +373,20 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
+    cells = CellsInGrid(pit, weight, members.which, edges)
 
-    def step(last: tuple[Tilt, Floats] | None) -> tuple[Tilt, Floats]:
-        values = np.tile(edges, (len(terms), 1)) if last is None else last[0].values(patterns)
-        counts = expected_counts(pit, weight, members.which, edges, values)
+    def step(last: tuple[Floats, Floats | None, Any]) -> tuple[Floats, Floats, Tilt]:
+        """Return values of the maps, coefficients and the tilt."""
+        counts = cells.expected_counts(last[0])
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
-        start = None if last is None else last[1]
         offset = np.log(np.diff(edges))
-        tilts[list(knots)], found = fitted_tilts(counts, terms, designs, offset, start)
-        return Tilt(edges, tilts, found.size), found
+        tilts[list(knots)], found = fitted_tilts(counts, terms, designs, offset, last[1])
+        tilt = Tilt(edges, tilts, found.size)
+        return tilt.values(patterns), found, tilt
 
-    def gain(found: tuple[Tilt, Floats]) -> float:
-        return float(weight @ found[0].apply(pit, members)[1])
-
-    return converged(step, gain, None, 1 if pit.are_points else 1 + MOST_EM_OF_TILTS)[0]
+    start = np.tile(edges, (len(terms), 1)), None, None
+    most = 1 if pit.are_points else 1 + MOST_EM_OF_TILTS
+    return converged(step, lambda found: cells.gain(found[0]), start, most)[-1]
 
 
 def fitted_tilts(
@@ -424,7 +417,7 @@ def fitted_tilts(
 
     def loss(at: Floats) -> tuple[float, Floats, Floats]:
         logits = offset + terms @ tilts(at)
-        log_share = logits - special.logsumexp(logits, axis=-1, keepdims=True)
+        log_share = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
         share = np.exp(log_share)
         excess = terms.T @ (totals * share - counts)
         slopes = [design.T @ part for design, part in zip(designs, excess, strict=True)]

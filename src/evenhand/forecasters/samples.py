@@ -296,35 +296,58 @@ def _ratios(after: Floats, before: Floats) -> Floats:
     return np.where(at_risk, np.where(after > LEAST_RISK, ratio, 0.0), 1.0)
 
 
-def expected_counts(
-    pit: Cells, weight: Floats, which: Ints, edges: Floats, values: Floats
-) -> Floats:
-    """Return the expected weight of PITs in each cell of a grid, given their own cells.
+class CellsInGrid:
+    """Cells of PITs in a grid, on which the maps of an EM algorithm are linear.
 
-    This is the first half of a step of the EM algorithm: within its cell, a PIT has the density of
-    the map so far, with the number `which` and `values`, shape (n_maps, k + 1), at the edges of the
-    grid, from 0 to 1. The weights have the shape (n_maps, k).
+    `which` has the number of each row's map and `edges`, shape (k + 1,), go from 0 to 1. Values of
+    the maps at the edges have the shape (n_maps, k + 1).
     """
-    k = edges.size - 1
-    start, stop, is_wide = ends_of(pit)
-    first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, k - 1)
-    shape = values.shape[0], k
-    if pit.are_points:
-        return _sums(which * k + first, weight, shape)
-    last = np.clip(np.searchsorted(edges, stop, side="left") - 1, first, k - 1)
-    density = np.diff(values) / np.diff(edges)
-    low = values[which, first] + (start - edges[first]) * density[which, first]
-    high = values[which, last] + (stop - edges[last]) * density[which, last]
-    several = is_wide & (last > first)
-    scale = np.where(several, weight, 0.0) / np.where(several, high - low, 1.0)
-    in_first = np.where(several, scale * (values[which, first + 1] - low), weight)
-    in_last = scale * (high - values[which, last])
-    # cells of the grid between the first and the last are covered as a whole
-    inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
-    inner -= _sums(which * (k + 1) + last, scale, (shape[0], k + 1))
-    found = np.cumsum(inner, axis=-1)[:, :k] * np.diff(values)
-    found += _sums(which * k + first, in_first, shape) + _sums(which * k + last, in_last, shape)
-    return np.maximum(found, 0.0)
+
+    def __init__(self, pit: Cells, weight: Floats, which: Ints, edges: Floats) -> None:
+        k = edges.size - 1
+        start, stop, self.is_wide = ends_of(pit)
+        self.first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, k - 1)
+        self.last = np.clip(np.searchsorted(edges, stop, side="left") - 1, self.first, k - 1)
+        self.beyond = start - edges[self.first], stop - edges[self.last]
+        self.width = stop - start
+        self.weight, self.which, self.edges = weight, which, edges
+
+    def ends(self, values: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return both ends under the maps, and the slopes at the first, each of shape (n,)."""
+        slope = np.diff(values) / np.diff(self.edges)
+        low, high = (
+            values[self.which, at] + beyond * slope[self.which, at]
+            for at, beyond in zip((self.first, self.last), self.beyond, strict=True)
+        )
+        return low, high, slope[self.which, self.first]
+
+    def gain(self, values: Floats) -> float:
+        """Return the gain in log score of all rows under the maps, as by `mapped`."""
+        low, high, slope = self.ends(values)
+        has_mass = self.is_wide & (high > low)
+        slope[has_mass] = (high - low)[has_mass] / self.width[has_mass]
+        return float(self.weight @ np.log(slope))
+
+    def expected_counts(self, values: Floats) -> Floats:
+        """Return the expected weight of PITs in each cell of the grid, shape (n_maps, k).
+
+        This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
+        of the map so far.
+        """
+        k = self.edges.size - 1
+        which, first, last = self.which, self.first, self.last
+        shape = values.shape[0], k
+        low, high, _ = self.ends(values)
+        several = self.is_wide & (last > first)
+        scale = np.where(several, self.weight, 0.0) / np.where(several, high - low, 1.0)
+        in_first = np.where(several, scale * (values[which, first + 1] - low), self.weight)
+        in_last = scale * (high - values[which, last])
+        # cells of the grid between the first and the last are covered as a whole
+        inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
+        inner -= _sums(which * (k + 1) + last, scale, (shape[0], k + 1))
+        found = np.cumsum(inner, axis=-1)[:, :k] * np.diff(values)
+        found += _sums(which * k + first, in_first, shape)
+        return np.maximum(found + _sums(which * k + last, in_last, shape), 0.0)
 
 
 def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
@@ -445,8 +468,8 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
     levels, values = closed(levels[inside]), closed(values[inside])
     prior = np.diff(values)
-    which = np.zeros(pit.n_samples, dtype=np.intp)
-    scaled = weight * (n / weight.sum())
+    one_map = np.zeros(pit.n_samples, dtype=np.intp)
+    cells = CellsInGrid(pit, weight * (n / weight.sum()), one_map, levels)
     pseudo = prior.size / 2
     prior = pseudo * prior
     if pit.unknown.any():
@@ -456,14 +479,11 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
         pseudo = float(prior.sum())
 
     def step(values: Floats) -> Floats:
-        counts = expected_counts(pit, scaled, which, levels, values[None])[0]
+        counts = cells.expected_counts(values[None])[0]
         found = (counts + prior) / (counts.sum() + pseudo)
         return closed(np.cumsum(found)[:-1])
 
-    def gain(values: Floats) -> float:
-        return float(scaled @ mapped(pit, levels, values[None], which)[1])
-
-    return levels, converged(step, gain, values, MOST_EM)
+    return levels, converged(step, lambda values: cells.gain(values[None]), values, MOST_EM)
 
 
 def closed(knots: Floats) -> Floats:
