@@ -213,7 +213,7 @@ def test_what_does_not_fit_is_refused_in_one_line():
     endless = _one(lambda y: np.where(y < 1, y, np.inf))
     refused("finite.* inf at y = 2", endless.check_loss, [0.0, 2.0])
     made = _one(1.0).decide(normals())
-    refused(r"y .*per person \(3\).*\(1,\)", _one(1.0).realized_loss, made, [1.0])
+    refused(r"y .*per row \(3\).*\(1,\)", _one(1.0).realized_loss, made, [1.0])
     negative, bent = _one(lambda y: y), _one(lambda y: np.abs(y - 1))
     refused("'a' .*at least 0.* -3 at y = -3; add .*constant", negative.check_loss, [1, -3])
     refused("'a' .*monotone.* y = 1", bent.check_loss, range(5))

@@ -126,7 +126,7 @@ def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypat
     draws = KeyedDraws(KEY)
     for byte, expected in ((b"\x00", 2.0**-53), (b"\xff", 1 - 2.0**-53)):
         ended = Mock(**{"copy.return_value.digest.return_value": 8 * byte})
-        monkeypatch.setattr(draws, "_hash", ended)
+        monkeypatch.setattr(draws, "_draws", ended)
         assert draws(["a"])[0] == expected
         assert 0 < expected < 1
 

@@ -315,7 +315,7 @@ def test_what_proves_nothing_is_refused_in_one_line():
     refused("k .*at least 1.* 0.5", guarantee, BUYER, k=0.5)
     refused("'g'.*empty", guarantee, BUYER, groups={"g": np.zeros(200, dtype=bool)})
     one = Forecast.from_normal([0.0], [1.0])
-    refused(r"y .*one outcome per .*\(1\)", loss_guarantee, BUYER, one, [0.0, 1.0])
+    refused(r"y .*one value per row \(1\)", loss_guarantee, BUYER, one, [0.0, 1.0])
     line, square, later = (
         BayesDecision(["a"], {"a": loss}) for loss in (lambda y: y, lambda y: y**2, lambda y: y + 1)
     )

@@ -166,7 +166,7 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m, alpha):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"link": "entropic"}, "link must be a link or None, got 'entropic'; use evenhand.links"),
+        ({"link": "entropic"}, "link must be a Link such as Entropic"),
         ({"masses": 1.5}, "mass must be above 0 and at most 1, got 1.5"),
     ],
 )

@@ -317,8 +317,8 @@ FAULTS = (
     ),
     Fault(
         "draws that are not bound to their context",
-        'self._hash.update(len(prefix).to_bytes(8, "big") + prefix)',
-        'self._hash.update(len(prefix).to_bytes(8, "big"))',
+        'start = len(prefix).to_bytes(8, "big") + prefix',
+        'start = len(prefix).to_bytes(8, "big")',
         ("test_draws.py",),
     ),
     Fault(

@@ -300,6 +300,14 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
     raise InputError(f"{source} has no column {short(name)}, only {and_more(present)}; {remedy}")
 
 
+def check_probabilities(name: str, values: ArrayLike) -> Floats:
+    """Return probabilities as an array of floats, without a copy where they are."""
+    array = as_floats(name, values)
+    wrong = ~((array >= 0) & (array <= 1))
+    refuse_entry(name, array, wrong, "lie between 0 and 1", "give a fraction: 0.9, not 90")
+    return array
+
+
 def check_draws(r: ArrayLike) -> Floats:
     """Return draws as floats of the same shape, each strictly between 0 and 1."""
     draws = as_floats("r", r)

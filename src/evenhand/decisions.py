@@ -31,6 +31,7 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
     check_masses,
+    check_rows,
     refuse_entry,
 )
 from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
@@ -292,10 +293,8 @@ class BayesDecision:
         -------
         ndarray, shape of the batch
         """
-        outcomes = check_finite("y", y)
         n = decisions.index.shape[0]
-        if outcomes.shape != (n,):
-            raise bad_input("y", f"have one outcome per person ({n})", f"shape {outcomes.shape}")
+        outcomes = check_rows("y", y, n)
         if decisions.actions != self.actions:
             raise InputError(
                 f"decisions choose among {list(decisions.actions)}, but this BayesDecision has the"
@@ -638,10 +637,8 @@ def loss_guarantee(
     (1, ['proven', 'proven'])
     """
     check_forecast(forecast)
-    outcomes = check_finite("y", y)
     n = len(forecast)
-    if outcomes.shape != (n,):
-        raise bad_input("y", f"have one outcome per forecast ({n})", f"shape {outcomes.shape}")
+    outcomes = check_rows("y", y, n)
     multiples = np.unique(check_finite("k", np.atleast_1d(k)))
     if (multiples < 1).any():  # the theorem's bound would exceed 1
         remedy = "k=2 counts losses above twice the promise"

@@ -328,24 +328,14 @@ class KeyedDraws:
         self.fingerprint = (
             hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         )
-        self._bind(secret, context)
         self._names = hashlib.blake2b(key=secret, digest_size=16, person=b"evenhand person")
-        self._own_ties = KeyedDraws.__new__(KeyedDraws)
-        self._own_ties._bind(secret, f"{context}/ties")
-
-    def _bind(self, secret: bytes, context: str) -> None:
-        """Prepare the keyed hash of the context, to which an id is added."""
-        prefix = unicodedata.normalize("NFC", context).encode()
-        self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
-        # the length prefix separates context and id: no other pair of texts gives the same bytes
-        self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
+        self._draws, self._ties = (
+            _bound_to(one, secret) for one in (self.context, f"{self.context}/ties")
+        )
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
         """Return the draw of each id, shape (n,)."""
-        return np.array(
-            [self._draw(_canonical(value, i)) for i, value in enumerate(_listed(ids))],
-            dtype=np.float64,
-        )
+        return _uniform(_hashed(self._draws, ids))
 
     def ties(self, ids: Iterable[Any]) -> Floats:
         """Return the position of each id's outcome in its PIT cell, shape (n,).
@@ -359,7 +349,7 @@ class KeyedDraws:
         >>> bool(draws.ties([17])[0] == draws([17])[0])
         False
         """
-        return self._own_ties(ids)
+        return _uniform(_hashed(self._ties, ids))
 
     def pseudonyms(self, ids: Iterable[Any]) -> list[str]:
         """Return a keyed hash of each id, 32 hexadecimal digits, by which logs name people.
@@ -373,32 +363,37 @@ class KeyedDraws:
         >>> first == again, len(first)
         (True, 32)
         """
-        named = []
-        for i, value in enumerate(_listed(ids)):
-            keyed = self._names.copy()
-            keyed.update(_canonical(value, i))
-            named.append(keyed.hexdigest())
-        return named
-
-    def _draw(self, text: bytes) -> float:
-        keyed = self._hash.copy()
-        keyed.update(text)
-        # the 52 leading bits, in the middle of their cell as in `fresh`
-        return ((int.from_bytes(keyed.digest(), "big") >> 12) + 0.5) / 2.0**52
+        return [digest.hex() for digest in _hashed(self._names, ids)]
 
     def __repr__(self) -> str:
         return f"KeyedDraws(key=<secret>, context={self.context!r})"
 
 
-def _listed(ids: Iterable[Any]) -> list[Any]:
+def _bound_to(context: str, secret: bytes) -> hashlib.blake2b:
+    """Return the keyed hash of a context, to which an id is added."""
+    prefix = context.encode()
+    # the length prefix separates context and id: no other pair of texts gives the same bytes
+    start = len(prefix).to_bytes(8, "big") + prefix
+    return hashlib.blake2b(start, key=secret, digest_size=8, person=b"evenhand draw")
+
+
+def _hashed(keyed: hashlib.blake2b, ids: Iterable[Any]) -> list[bytes]:
+    """Return the keyed hash of each id."""
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         got = f"the single value {ids!r}"
         raise bad_input("ids", "be a sequence of ids", got, "wrap it in a list")
-    return list(ids)
+    found = []
+    for i, value in enumerate(ids):
+        own = keyed.copy()
+        own.update(check_person(value, f"ids[{i}]").encode())
+        found.append(own.digest())
+    return found
 
 
-def _canonical(value: Any, position: int) -> bytes:
-    return check_person(value, f"ids[{position}]").encode()
+def _uniform(digests: list[bytes]) -> Floats:
+    # the 52 leading bits, in the middle of their cell as in `fresh`
+    bits = np.frombuffer(b"".join(digests), dtype=">u8") >> 12
+    return (bits.astype(np.float64) + 0.5) / 2.0**52
 
 
 def check_person(value: Any, place: str) -> str:

@@ -19,9 +19,9 @@ from evenhand._validate import (
     check_choice,
     check_fraction,
     check_horizon,
+    check_probabilities,
     check_rows,
     named,
-    refuse_entry,
 )
 from evenhand.calibration import Cells, Reading
 from evenhand.distributions import (
@@ -445,8 +445,7 @@ class Forecast:
         self._per_person(known.value)
         # one uniform value per person: the exact outcome has the same position at every draw
         given = fresh(self.n_samples, generator(random_state)) if ties is None else ties
-        share = check_rows("ties", given, self.n_samples)
-        refuse_entry("ties", share, ~((share >= 0) & (share <= 1)), "lie between 0 and 1")
+        share = check_probabilities("ties", check_rows("ties", given, self.n_samples))
         return cells_of(self.distribution, self, known, rounding or Rounding(), share)
 
     def inside_link(self) -> Randomized | None:

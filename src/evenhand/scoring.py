@@ -497,7 +497,7 @@ class _Levels(NamedTuple):
 
     def squares(self, fitted: Floats) -> Floats:
         """Return the sums of `w^2 (y - fitted)^2`."""
-        return np.asarray(self.yes_squares * (1 - fitted) ** 2 + self.no_squares * fitted**2)
+        return self.yes_squares * (1 - fitted) ** 2 + self.no_squares * fitted**2
 
 
 def _levels(p: ArrayLike, y: ArrayLike, w: ArrayLike | None) -> _Levels:

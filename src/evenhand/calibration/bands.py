@@ -228,7 +228,7 @@ class CDFBand(OneLine):
 
     def at(self, u: Floats) -> Floats:
         """Return the band at points between 0 and 1."""
-        return np.asarray(self.upper[np.searchsorted(self.starts, u, side="right") - 1])
+        return self.upper[np.searchsorted(self.starts, u, side="right") - 1]
 
     @classmethod
     def of(cls, values: Floats, confidence: float, counts: Counts | None = None) -> Self:

@@ -20,6 +20,7 @@ from evenhand._validate import (
     as_floats,
     bad_input,
     check_draws,
+    check_probabilities,
     check_rows,
     check_weights,
     refuse_entry,
@@ -144,8 +145,7 @@ class Cells(OneLine):
         if high.shape != low.shape:
             raise bad_input("high", f"have the shape of low {low.shape}", f"{high.shape}")
         if ties is not None:
-            share = check_rows("ties", ties, low.shape[0])
-            refuse_entry("ties", share, (share < 0) | (share > 1), "lie between 0 and 1")
+            share = check_probabilities("ties", check_rows("ties", ties, low.shape[0]))
             # rounding errors must not move a position out of its cell
             drawn = np.clip(low + share[:, None] * (high - low), low, high)
         drawn = low if drawn is None or drawn is own else _matrix(drawn)

@@ -196,22 +196,25 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
     (array([[0.5, 2. ]]), array([[1.]]))
     """
     n, m = low.shape
-    width = high - low
-    is_ramp = width > NARROW
-    slope = np.divide(1.0, width, out=np.zeros(width.shape), where=is_ramp)
-    middle = low + width / 2
     bins = levels.size + 1
     side: Literal["left", "right"] = "right" if is_below else "left"
     row = np.arange(n)[:, None] * bins
 
     def first_beyond(ends: Floats) -> Ints:
-        at = np.searchsorted(levels, np.where(is_ramp, ends, middle), side=side)
-        return np.asarray(at + row).ravel()
+        return (np.searchsorted(levels, ends, side=side) + row).ravel()
 
-    def summed(changes: Floats, places: Ints) -> Floats:
-        sums = np.bincount(places, changes.ravel(), n * bins)
+    def summed(changes: Floats | None, places: Ints) -> Floats:
+        sums = np.bincount(places, None if changes is None else changes.ravel(), n * bins)
         return np.asarray(sums.reshape(n, bins)[:, :-1], dtype=np.float64)
 
+    # one array twice: there are no ramps
+    if low is high:
+        return np.cumsum(summed(None, first_beyond(low)), axis=-1)
+    width = high - low
+    is_ramp = width > NARROW
+    slope = np.divide(1.0, width, out=np.zeros(width.shape), where=is_ramp)
+    middle = low + width / 2
+    low, high = (np.where(is_ramp, end, middle) for end in (low, high))
     starts = first_beyond(low)
     stops = first_beyond(high)
     # a ramp is slope * (c - low) between its ends, and 1 beyond them
@@ -429,13 +432,18 @@ def bin_sums(cells: Cells, n_bins: int, weights: Floats) -> Floats:
     """Return sums over people for `histogram_table`, shape (2, n_bins); weights have shape (n,)."""
     share, variance = np.zeros((2, n_bins))
     inner = np.arange(1, n_bins) / n_bins
+
+    def in_bins(low: Floats, high: Floats) -> Floats:
+        # a point at the edge of two bins lies in the upper one
+        below = ramps_at(inner, low, high, is_below=True)
+        return np.diff(below, axis=-1, prepend=0.0, append=cells.n_draws) / cells.n_draws
+
     for rows in row_blocks(cells.n_samples, 2 * BLOCK_ROWS):
         # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
-        part = drawn = draws_in_bins(cells.drawn[rows], n_bins) / cells.n_draws
+        own = cells.drawn[rows]
+        part = drawn = in_bins(own, own)
         if not cells.are_points:
-            # a point at the edge of two bins lies in the upper one, as in `draws_in_bins`
-            below = ramps_at(inner, cells.low[rows], cells.high[rows], is_below=True)
-            part = np.diff(below, axis=-1, prepend=0.0, append=cells.n_draws) / cells.n_draws
+            part = in_bins(cells.low[rows], cells.high[rows])
         share += weights[rows] @ part
         variance += weights[rows] ** 2 @ (drawn - 1 / n_bins) ** 2
     return np.stack((share, variance))
@@ -479,21 +487,6 @@ def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
     # the inverse may be rounded up beyond the count where the CDF reaches the level
     one_less = np.maximum(count - 1, 0)
     return np.where(bdtr(one_less, trials, p) >= level, one_less, count)
-
-
-def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
-    """Count each person's PITs in each bin, shape (n, n_bins); the last bin includes a PIT of 1.
-
-    Examples
-    --------
-    >>> draws_in_bins(np.array([[0.1, 0.6], [0.9, 1.0]]), 2)
-    array([[1, 1],
-           [0, 2]])
-    """
-    n = matrix.shape[0]
-    cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1)
-    cell += np.arange(n)[:, None] * n_bins
-    return np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins)
 
 
 # --- calibration curve with a simultaneous band

@@ -172,7 +172,7 @@ def two_point_entropy(t: Floats, variance: Floats) -> Floats:
     """
     p = np.minimum((t + variance) / (1 + variance), 1.0)
     q = variance / (1 + variance)
-    return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+    return special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q)
 
 
 def rate_intervals(count: Floats | float, n: Floats | float, tail: float) -> Pair:

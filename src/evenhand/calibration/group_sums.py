@@ -377,7 +377,7 @@ def least_variances(happened: Floats, probability: Floats, weights: Floats) -> F
     n_events = happened.sum()
     if min(n_events, happened.size - n_events) >= LEAST_EVENTS:
         return np.zeros(happened.size)
-    return np.asarray(weights**2 * probability * (1 - probability))
+    return weights**2 * probability * (1 - probability)
 
 
 def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
@@ -435,11 +435,11 @@ def _binomial_p_value(sums: GroupSums) -> Floats:
     def at_least(number: Floats, mean: Floats) -> Floats:
         tail = special.betainc(np.maximum(number, 1.0), n - number + 1, mean / n)
         bound = np.where(number >= np.maximum(mean + 1, 1.0), tail, 1.0)
-        return np.asarray(np.where(number == 1, np.minimum(mean, 1.0), bound))
+        return np.where(number == 1, np.minimum(mean, 1.0), bound)
 
     tails = at_least(count, expected), at_least(n - count, n - expected)
     p_value = np.minimum(2 * np.minimum(*tails), 1.0)
-    return np.asarray(np.where(sums["impossible"] > 0, 0.0, p_value))
+    return np.where(sums["impossible"] > 0, 0.0, p_value)
 
 
 def _weighted_tests(sums: GroupSums) -> GroupTests:
@@ -666,7 +666,7 @@ def least_root(
     c = z**2 / np.asarray(n)
     half = c * slope / 2
     root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
-    return np.asarray(np.where(np.square(x) > c * variance, np.maximum(root, 0.0), 0.0))
+    return np.where(np.square(x) > c * variance, np.maximum(root, 0.0), 0.0)
 
 
 def _most_error(sums: GroupSums, tail: float) -> Floats:
@@ -690,14 +690,14 @@ def _most_error(sums: GroupSums, tail: float) -> Floats:
     is_narrower = _largest_error(usual, limit) < usual + by_range
     estimate = np.minimum(sums.error + sums.slack, 0.5)
     by_variance = _largest_error(estimate, limit)
-    return np.asarray(np.minimum(np.where(is_narrower, by_variance, estimate + by_range), 0.5))
+    return np.minimum(np.where(is_narrower, by_variance, estimate + by_range), 0.5)
 
 
 def _largest_error(estimate: Floats, limit: Floats) -> Floats:
     """Return the largest error whose distance from the estimate has an entropy within the limit."""
 
     def is_within(error: Floats) -> Mask:
-        return np.asarray(two_point_entropy(error - estimate, most_variance(error)) <= limit)
+        return two_point_entropy(error - estimate, most_variance(error)) <= limit
 
     # the entropy increases with the error: 30 halvings leave less than 1e-9
     return last_within(is_within, estimate, np.full(estimate.shape, 0.5), 30)

@@ -94,7 +94,7 @@ class KaplanMeier(OneLine):
     def at(self, points: ArrayLike) -> Floats:
         """Estimated probability of values up to each point, in the shape of `points`."""
         steps = np.concatenate(([0.0], self.cdf))
-        return np.asarray(steps[np.searchsorted(self.values, points, side="right")])
+        return steps[np.searchsorted(self.values, points, side="right")]
 
     def interval(self, point: float, confidence: float = 0.95) -> tuple[float, float]:
         """Return an interval for the probability of values up to a point.
@@ -248,8 +248,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
         risk, mass = at_risk_and_ended(rows)
         at_risk += weights[rows] @ risk
         ended += weights[rows] @ mass
-    hazard = divided(ended, at_risk)
-    hazard = np.minimum(hazard, 1.0)
+    hazard = np.minimum(divided(ended, at_risk), 1.0)
     # beyond the end the estimate is a line to 1, which varies less than its value at the end
     is_used = np.arange(1, BINS + 1) <= round(BINS * end)
     hazard[~is_used] = 0.0

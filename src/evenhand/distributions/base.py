@@ -22,6 +22,7 @@ from evenhand._validate import (
     Pair,
     as_floats,
     bad_input,
+    check_probabilities,
     place_of,
     refuse_entry,
 )
@@ -407,7 +408,7 @@ class Distribution(ABC):
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Quantile at probability `p`, the inverse of `cdf`; at 0 and 1 the ends of the support."""
-        values = probability_array("p", p)
+        values = check_probabilities("p", p)
         # from the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
         upper = values > 0.5
         with np.errstate(divide="ignore"):
@@ -596,12 +597,4 @@ def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floa
     array = as_floats(name, values)
     wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
     refuse_entry(name, array, wrong, "be finite and positive" if positive else "be finite")
-    return array
-
-
-def probability_array(name: str, values: ArrayLike) -> Floats:
-    """Return probabilities as a float array, without a copy."""
-    array = as_floats(name, values)
-    wrong = ~((array >= 0) & (array <= 1))
-    refuse_entry(name, array, wrong, "lie between 0 and 1", "give a fraction: 0.9, not 90")
     return array

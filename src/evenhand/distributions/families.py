@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
 from evenhand._kinds import OutcomeKind
-from evenhand._validate import Floats, Ints, Mask, Pair, as_floats, bad_input, refuse_entry
+from evenhand._validate import (
+    Floats,
+    Ints,
+    Mask,
+    Pair,
+    as_floats,
+    bad_input,
+    check_probabilities,
+    refuse_entry,
+)
 from evenhand.distributions.base import (
     CACHED,
     LEVEL_TOLERANCE,
@@ -33,7 +42,6 @@ from evenhand.distributions.base import (
     joint_shape,
     over_scores,
     parameters,
-    probability_array,
     score_grid,
 )
 from evenhand.tables import row_blocks
@@ -985,7 +993,7 @@ class SurvivalCurves(Piecewise, times=1, survival=1):
         grid = increasing_array("times", times, "be at least one, increasing")
         remedy = "leave out time 0, at which everybody survives"
         refuse_entry("times", grid, grid <= 0, "be above 0", remedy)
-        curve = probability_array("survival", survival)
+        curve = check_probabilities("survival", survival)
         check_columns("survival", curve, grid, "time")
         remedy = "give probabilities of times beyond each time, not up to it"
         check_monotone("survival", curve, -1, "fall", remedy)
@@ -1159,7 +1167,7 @@ class Bernoulli(Categorical):
     kind = OutcomeKind.BINARY
 
     def __init__(self, probability: ArrayLike) -> None:
-        array = probability_array("probability", probability)
+        array = check_probabilities("probability", probability)
         self.support = np.array([0.0, 1.0])
         self.probabilities = np.stack((1 - array, array), axis=-1)
 

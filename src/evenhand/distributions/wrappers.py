@@ -26,6 +26,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_draws,
+    check_probabilities,
     typed_fields,
 )
 from evenhand.distributions.base import (
@@ -49,7 +50,6 @@ from evenhand.distributions.base import (
     joint_shape,
     log_between,
     parameters,
-    probability_array,
     score_grid,
 )
 from evenhand.distributions.families import count_below, entries
@@ -421,7 +421,7 @@ class Hurdle(Distribution, chance=0, positive=0, at=None, end=None):
     def __init__(
         self, chance: ArrayLike, positive: Distribution, at: float = 0.0, end: End = "low"
     ) -> None:
-        self.chance = probability_array("chance", chance)
+        self.chance = check_probabilities("chance", chance)
         check_no_atoms("positive", positive)
         check_choice("end", end, ("low", "high"))
         self.positive, self.at, self.end = positive, float(batch_array("at", at)), end

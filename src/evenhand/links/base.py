@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
-from evenhand._validate import Floats, Mask, as_floats, check_draws, check_fraction, refuse_entry
+from evenhand._validate import Floats, Mask, check_draws, check_fraction, check_probabilities
 
 # --- quadrature over draws, and the mean error of the Laplace link, which defines `alpha`
 
@@ -94,34 +94,28 @@ class MeanPITTable:
 
     Parameters
     ----------
-    span : float
-        Reciprocal of the link's mean error.
-    ppf : callable
-        `H(u; r)` from log u and r.
-    kink : callable
-        The draw with `H(u; r) = r`, at which `H` has a kink, from an array of `u`.
+    link : Link
+        Link whose `H(u; r)` is averaged over draws `r`.
     """
 
-    def __init__(
-        self, span: float, ppf: Callable[[Floats, Floats], Floats], kink: Callable[[Floats], Floats]
-    ) -> None:
-        self._edges = log_odds_edges(span)
+    def __init__(self, link: Link) -> None:
+        self._edges = log_odds_edges(1 / link.mean_error)
         self._half = np.diff(self._edges) / 2
         self._nodes, _ = gauss_legendre(self._edges, ORDER)
         # every panel has the same nodes between -1 and 1
         x = (self._nodes[0] - self._edges[0]) / self._half[0] - 1
         to_powers = np.linalg.inv(np.vander(x, increasing=True))
-        values = self._over_draws(span, ppf, kink)
+        values = self._over_draws(link)
         self._mean = to_powers @ values.T
         self._ratio = to_powers @ self._ratios(values, x, to_powers).T
 
     def mean(self, t: Floats) -> Floats:
         """Return `mu(u)` at negative log odds `t >= 0`."""
-        return self._at(self._mean, t) * self._beyond(t)
+        return self._at(self._mean, t)
 
     def ratio(self, t: Floats) -> Floats:
         """Return `integral_0^u mu / u` at negative log odds `t >= 0`."""
-        return self._at(self._ratio, t) * self._beyond(t)
+        return self._at(self._ratio, t)
 
     def score(self, level: Floats) -> Floats:
         """Return the normal score of `u` at which that of `mu(u)` is `level`, both positive."""
@@ -140,21 +134,19 @@ class MeanPITTable:
         apart[1:] &= np.diff(place) > 1e-8 * place[1:]
         return interpolate.CubicSpline(level[apart], place[apart])
 
-    def _over_draws(
-        self, span: float, ppf: Callable[[Floats, Floats], Floats], kink: Callable[[Floats], Floats]
-    ) -> Floats:
+    def _over_draws(self, link: Link) -> Floats:
         """Return `mu` at the nodes, by quadrature over draws."""
         log_u = special.log_expit(-self._nodes)
-        kinks = kink(np.exp(log_u).ravel()).reshape(log_u.shape)
+        kinks = link._kink(np.exp(log_u).ravel()).reshape(log_u.shape)
         found = np.empty(log_u.shape)
         for panel, t in enumerate(self._nodes):
             # in the wide panel, each node has its own panels of draws
             n_parts = ORDER if self._half[panel] > WIDTH else 1
             for part in np.split(np.arange(ORDER), n_parts):
-                edges = np.tile(draw_edges(t[part], span), (part.size, 1))
+                edges = np.tile(draw_edges(t[part], 1 / link.mean_error), (part.size, 1))
                 split = np.sort(np.append(edges, kinks[panel, part, None], axis=-1), axis=-1)
                 r, weights = gauss_legendre(split, order=8)
-                turned = ppf(log_u[panel, part, None, None], r)
+                turned = link.ppf_lower(log_u[panel, part, None, None], r, np.array(False))
                 found[panel, part] = (turned * weights).sum(axis=(-2, -1))
         return found
 
@@ -183,12 +175,11 @@ class MeanPITTable:
             last = found[panel, -1]
         return found[:, :-1]
 
-    def _beyond(self, t: Floats) -> Floats:
-        """Return the factor of a function proportional to `u` beyond the last edge."""
-        return np.asarray(np.exp(np.minimum(self._edges[-1] - t, 0.0)))
-
     def _at(self, powers: Floats, t: Floats) -> Floats:
-        """Evaluate the panels' polynomials at `t`; `powers` (order, k), increasing."""
+        """Evaluate the panels' polynomials at `t`; `powers` (order, k), increasing.
+
+        Beyond the last edge functions are proportional to `u`.
+        """
         panel = np.clip(np.searchsorted(self._edges, t, side="right") - 1, 0, self._half.size - 1)
         inside = np.minimum(t, self._edges[-1])
         x = (inside - self._edges.take(panel)) / self._half.take(panel) - 1
@@ -197,7 +188,7 @@ class MeanPITTable:
         for power in powers[-2::-1]:
             value *= x
             value += power.take(panel)
-        return np.asarray(value)
+        return np.asarray(value * np.exp(inside - t))
 
 
 # --- links
@@ -299,15 +290,15 @@ class Link(ABC):
 
     def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
         """`K(c; r)`: probability that the base's PIT is at most `c`, given the draw `r`."""
-        return self._reflected(self.log_cdf_lower, _unit("c", c), r)
+        return self._reflected(self.log_cdf_lower, check_probabilities("c", c), r)
 
     def ppf(self, u: ArrayLike, r: ArrayLike) -> Floats:
         """`H(u; r) = K^-1(u; r)`: the randomized PIT of a base PIT `u` under the draw `r`."""
-        return self._reflected(self.log_ppf_lower, _unit("u", u), r)
+        return self._reflected(self.log_ppf_lower, check_probabilities("u", u), r)
 
     def logpdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
         """`log k(c; r)`, the logarithm of the density of `K(.; r)` at `c`."""
-        values, draws = np.broadcast_arrays(_unit("c", c), check_draws(r))
+        values, draws = np.broadcast_arrays(check_probabilities("c", c), check_draws(r))
         upper = values > 0.5
         log_c = np.log(np.maximum(np.where(upper, 1 - values, values), TINY))
         return self.log_pdf_lower(log_c, np.where(upper, 1 - draws, draws))
@@ -322,7 +313,7 @@ class Link(ABC):
         The error increases with `|u - 1/2|`, so a link's certificate depends on the base's PITs
         only.
         """
-        values = _unit("u", u)
+        values = check_probabilities("u", u)
         # err(u) = err(1 - u): in the lower half all people share one quadrature rule
         low = np.minimum(values, 1 - values).ravel()
         if self.is_identity:
@@ -381,7 +372,7 @@ class Link(ABC):
         >>> Entropic(0.05).mean_pit([0.001, 0.01, 0.5]).round(3)
         array([0.228, 0.317, 0.5  ])
         """
-        values = _unit("u", u)
+        values = check_probabilities("u", u)
         if self.is_identity:
             return np.array(values)
         low = self._mean_pit_lower(np.minimum(values, 1 - values))
@@ -396,9 +387,9 @@ class Link(ABC):
         >>> Gaussian(0.1).mean_pit_integral([0.0, 1.0])
         array([0. , 0.5])
         """
-        values = _unit("u", u)
+        values = check_probabilities("u", u)
         if self.is_identity:
-            return np.asarray(values**2 / 2)
+            return values**2 / 2
         low = self._mean_pit_integral_lower(np.minimum(values, 1 - values))
         return np.where(values > 0.5, values - 0.5 + low, low)
 
@@ -417,7 +408,7 @@ class Link(ABC):
         has wider tails than the base. (An exact link has uniform PITs because of another property,
         `integral K(c; r) dr = c`.) Exact to 1e-6 in normal scores of the mixture up to 7.
         """
-        return np.asarray(np.sign(score) * _mean_pit_table(self).score(np.abs(score)))
+        return np.sign(score) * _mean_pit_table(self).score(np.abs(score))
 
     def reach(self, level: float) -> float:
         """Return the normal score of the base that covers the forecasts at all draws.
@@ -533,7 +524,7 @@ class Link(ABC):
         with np.errstate(divide="ignore"):
             log_value = np.log(np.where(upper, 1 - value, value))
         result = np.exp(lower(log_value, np.where(upper, 1 - draws, draws)))
-        return np.asarray(np.clip(np.where(upper, 1 - result, result), 0.0, 1.0))
+        return np.clip(np.where(upper, 1 - result, result), 0.0, 1.0)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Link) and (self.name, self.alpha) == (other.name, other.alpha)
@@ -545,22 +536,10 @@ class Link(ABC):
         return f"{type(self).__name__}(alpha={self.alpha:g})"
 
 
-def _unit(name: str, values: ArrayLike) -> Floats:
-    """Return probabilities as floats."""
-    array = as_floats(name, values)
-    refuse_entry(name, array, ~((array >= 0) & (array <= 1)), "lie between 0 and 1")
-    return array
-
-
 def _log_odds(u: Floats) -> Floats:
     """Return `log((1 - u) / u)`, infinity at 0."""
     with np.errstate(divide="ignore"):
         return np.log1p(-u) - np.log(u)
 
 
-@lru_cache(maxsize=64)
-def _mean_pit_table(link: Link) -> MeanPITTable:
-    def ppf(log_u: Floats, r: Floats) -> Floats:
-        return link.ppf_lower(log_u, r, np.array(False))
-
-    return MeanPITTable(1 / link.mean_error, ppf, link._kink)
+_mean_pit_table = lru_cache(maxsize=64)(MeanPITTable)

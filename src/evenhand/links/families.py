@@ -168,17 +168,17 @@ class Gaussian(Link):
         return -float(np.log(self._rest))
 
     def _log_cdf(self, log_c: Floats, r: Floats) -> Floats:
-        return special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest)
+        return special.log_ndtr((special.ndtri_exp(log_c) - self.rho * _draw_score(r)) / self._rest)
 
     def _log_ppf(self, log_u: Floats, r: Floats) -> Floats:
-        return special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r))
+        return special.log_ndtr(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
 
     def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
-        score = np.asarray(self._rest * _score(log_u) + self.rho * _draw_score(r))
+        score = np.asarray(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
         return special.ndtr(np.negative(score, out=score, where=far))
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
-        z = _score(log_c)
+        z = special.ndtri_exp(log_c)
         t = _draw_score(r)
         # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, expanded so that large scores do not
         # cancel
@@ -199,16 +199,12 @@ class Gaussian(Link):
         return u / 2 - special.owens_t(special.ndtri(u), self._mean_slope)
 
     def averaged_score(self, score: Floats) -> Floats:
-        return np.asarray(score / self._mean_slope)
-
-
-def _score(log_p: Floats) -> Floats:
-    return np.asarray(special.ndtri_exp(log_p))
+        return score / self._mean_slope
 
 
 def _draw_score(r: Floats) -> Floats:
     # 1 - r can round to 1 for a draw below 1e-16
-    return np.asarray(special.ndtri(np.clip(r, TINY, 1 - 2.0**-53)))
+    return special.ndtri(np.clip(r, TINY, 1 - 2.0**-53))
 
 
 # --- entropic

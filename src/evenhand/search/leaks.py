@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,8 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tupl
     do.
     """
     ranges = (Ranges.of(y), Ranges.of(median))
-    ranks = _Ranks(pd.DataFrame({"y": y, "median": median}))
+    outcomes = pd.DataFrame({"y": y, "median": median})
+    ranks = outcomes.rank()
     table = pd.DataFrame() if features is None else as_table(features, y.size)
     by_column: dict[str | None, Leak] = {}
     for j, (name, made) in enumerate(feature_groups(table)):
@@ -49,7 +49,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tupl
         masks = [values.isna().to_numpy()] if isinstance(made, str) else list(made.values())
         found = [_apart(mask, *ranges) for mask in masks]
         least = min((one for one in found if one is not None), default=None)
-        own, of_median = ranks.of(values)
+        own, of_median = _correlations(_as_numbers(values), outcomes, ranks)
         if least is not None or own is not None:
             numbers = {"rank_correlation": own, "forecast_rank_correlation": of_median}
             by_column[name] = Leak(kind="feature", name=name, column=name, apart=least, **numbers)
@@ -125,30 +125,24 @@ class Ranges:
         return min(size - rise, mask.size - size - fall)
 
 
-@dataclass(frozen=True)
-class _Ranks:
-    """Rank correlations of features and of forecast medians with outcomes, columns of a table."""
+def _correlations(
+    numbers: Floats, outcomes: pd.DataFrame, ranks: pd.DataFrame
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the rank correlations of a feature and of forecast medians with outcomes.
 
-    table: pd.DataFrame
-
-    @cached_property
-    def _whole(self) -> pd.DataFrame:
-        return self.table.rank()
-
-    def of(self, values: pd.Series[Any]) -> tuple[float, float] | tuple[None, None]:
-        """Return both correlations if the feature may be made from the outcome, else None."""
-        numbers = _as_numbers(values)
-        present = ~np.isnan(numbers)
-        if present.sum() < 20:
-            return None, None
-        # most features have no missing values and share the ranks of all outcomes, which are slow
-        # to compute
-        ranks = self._whole if present.all() else self.table[present].rank()
-        ranks = ranks.assign(own=pd.Series(numbers[present], ranks.index).rank())
-        # equal values have no correlation
-        found = ranks.corr()["y"].abs().fillna(0.0)
-        own, of_median = float(found["own"]), float(found["median"])
-        return (own, of_median) if own > 0.99 and own > of_median else (None, None)
+    None if the feature cannot be made from the outcome.
+    """
+    present = ~np.isnan(numbers)
+    if present.sum() < 20:
+        return None, None
+    # most features have no missing values and share the ranks of all outcomes, which are slow to
+    # compute
+    ranks = ranks if present.all() else outcomes[present].rank()
+    ranks = ranks.assign(own=pd.Series(numbers[present], ranks.index).rank())
+    # equal values have no correlation
+    found = ranks.corr()["y"].abs().fillna(0.0)
+    own, of_median = float(found["own"]), float(found["median"])
+    return (own, of_median) if own > 0.99 and own > of_median else (None, None)
 
 
 def _as_numbers(values: pd.Series[Any]) -> Floats:

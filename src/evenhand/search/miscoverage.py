@@ -165,26 +165,18 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> tupl
 
 
 def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Floats) -> Floats:
-    """Return the mean prediction for later rows of trees of all given rows."""
+    """Return the predictions of a forest of all given rows for later rows."""
     import sklearn
-    from sklearn.tree import ExtraTreeRegressor
-    from sklearn.utils import check_random_state
+    from sklearn.ensemble import ExtraTreesRegressor
 
     # random cuts and large leaves: the signal is weak, and only its sign is used
     n, n_features = matrix.shape
-    options = {
-        "min_samples_leaf": min(30, n // 8),
-        "max_features": max(1 / 3, min(1.0, 10 / n_features)),
-    }
-    targets, random = excess.squeeze(), check_random_state(0)
-    codes, new = (np.ascontiguousarray(one, dtype=np.float32) for one in (matrix, later))
-    total = np.zeros((len(new), *targets.shape[1:]))
-    # those of ExtraTreesRegressor, which takes as long to make each tree as the tree to grow
-    with sklearn.config_context(skip_parameter_validation=True):
-        for _ in range(TREES):
-            seed = random.randint(np.iinfo(np.int32).max)
-            tree = ExtraTreeRegressor(random_state=seed, **options)
-            tree.fit(codes, targets, sample_weight=weights, check_input=False)
-            total += tree.predict(new, check_input=False)
-    predicted = total / TREES
+    forest = ExtraTreesRegressor(
+        TREES,
+        min_samples_leaf=min(30, n // 8),
+        max_features=max(1 / 3, min(1.0, 10 / n_features)),
+        random_state=0,
+    )
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        predicted = forest.fit(matrix, excess.squeeze(), weights).predict(later)
     return np.asarray(predicted.reshape(len(later), -1))

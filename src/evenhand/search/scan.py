@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,12 +146,13 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
             made.append((group, len(labels), len(columns), False))
             columns.append(mask)
             labels.append(group.name)
+    numbers = np.array([rest for _, *rest in made], dtype=np.intp).reshape(-1, 3)
     return Masks(
         columns=np.column_stack(columns),
         groups=tuple(group for group, *_ in made),
-        feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
-        column=np.array([column for _, _, column, _ in made], dtype=np.intp),
-        complement=np.array([complement for *_, complement in made], dtype=np.bool_),
+        feature=numbers[:, 0],
+        column=numbers[:, 1],
+        complement=numbers[:, 2] > 0,
         labels=labels,
         n_unnamed=n_unnamed,
         left_out=left_out,
@@ -352,13 +352,17 @@ def _pair_sums(columns: Mask, left: Ints, right: Ints, quantities: Floats) -> Fl
     """
     sums = np.zeros((quantities.shape[0], left.size, right.size))
     for part in row_blocks(columns.shape[0], BLOCK_ROWS):
-        rows = columns[part].astype(np.float64)
-        # if both sides are all columns, use no copies: they would cost as much as the product
-        whole = left.size == right.size == rows.shape[1]
-        a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
+        a, b = _sides(columns[part].astype(np.float64), left, right)
         for total, quantity in zip(sums, quantities[:, part], strict=True):
             total += (a.T * quantity) @ b
     return sums
+
+
+def _sides(rows: NDArray[Any], left: Ints, right: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the columns of both sides."""
+    # if both sides are all columns, use no copies: they would cost as much as the product
+    is_whole = left.size == right.size == rows.shape[1]
+    return (rows, rows) if is_whole else (rows[:, left], rows[:, right])
 
 
 def _counts_below(
@@ -389,12 +393,10 @@ def _one_draw_below(
     # whole numbers below 2^24 are exact in float32
     dtype: type[np.floating[Any]] = np.float32 if weights is None and n < 2**24 else np.float64
     below = np.zeros((BINS, left.size, right.size), dtype=dtype)
-    whole = left.size == right.size == columns.shape[1]
     # no PIT of the last bin lies at or below an edge
     for total, chosen in zip(below, np.split(order, ends)[:BINS], strict=True):
         for part in row_blocks(chosen.size, BLOCK_ROWS):
-            rows = columns[chosen[part]].astype(dtype)
-            a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
+            a, b = _sides(columns[chosen[part]].astype(dtype), left, right)
             total += (a.T if weights is None else a.T * weights[chosen[part]]) @ b
     return np.cumsum(below, axis=0, out=below)
 
@@ -800,7 +802,6 @@ def group_test_rows(
     return max(math.ceil(needed**2), check_count("min_size", min_size))
 
 
-NORMAL = NormalDist()
 POWER = 0.8
 """Probability with which a detectable error is found."""
 
@@ -811,7 +812,7 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
     is the W1 distance of PITs from uniform ones, whose variance is 1/12.
     """
-    reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
+    reach = float(special.ndtri(POWER) - special.ndtri(level / 2))
     if variance is None:
         return reach / math.sqrt(12 * n)
     # the count is an integer: half of it for continuity; nothing is found without an event

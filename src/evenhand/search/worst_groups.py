@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import OneLine
-from evenhand._validate import Floats, Ints, Mask, bad_input, check_count, check_masses
+from evenhand._validate import Floats, Ints, Mask, check_count, check_masses
 from evenhand.calibration import (
     Cells,
     as_cells,
@@ -28,7 +28,7 @@ from evenhand.calibration import (
     row_distances,
 )
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
-from evenhand.links import Entropic, Link
+from evenhand.links import Entropic, Link, check_link
 from evenhand.tables import row_blocks
 
 # --- distribution functions of rows
@@ -621,9 +621,8 @@ def null_curve(
     pits = as_cells(pit)
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
-    if link is not None and not isinstance(link, Link):
-        remedy = "use evenhand.links.Entropic(alpha=0.1), for example"
-        raise bad_input("link", "be a link or None", repr(link), remedy)
+    if link is not None:
+        check_link(link)
     random = generator(random_state)
     m = pits.n_draws
     n = n_simulated(pits.n_samples, m)
