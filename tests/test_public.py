@@ -73,6 +73,11 @@ y = X[:, 0] + np.random.default_rng(1).normal(size=200)
 model = RandomizedRegressor(Ridge(), link="laplace").fit(X, y)
 audit(model, X, y, random_state=0).summary()
 """
+STORED = """
+import evenhand
+evenhand.save(model, "m")
+evenhand.load("m").predict(X)
+"""
 PAGE = f"""
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import evenhand.figures as figures, evenhand.report
@@ -93,6 +98,7 @@ NOT_LOADED = {
         "lifelines sksurv sqlalchemy psycopg",
     ),
     "no network of ours": (MODEL, "torch skops typer matplotlib jinja2"),
+    "stored": (f"{MODEL}{STORED}", "torch dask"),
     "help": (COMMAND.format("--help"), "torch sklearn scipy pandas pyarrow"),
     "audit": (AUDIT, "scipy.stats sklearn matplotlib torch lightgbm skops dask"),
     "page": (PAGE, "matplotlib"),

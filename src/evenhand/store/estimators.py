@@ -11,9 +11,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import sys
+import threading
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -383,16 +387,40 @@ def error_text(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
+class _Absent(MetaPathFinder):
+    """Finder of modules for which torch and Dask are not installed, in the thread that made it."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name in ("dask", "torch") and threading.get_ident() == self.thread:
+            raise ModuleNotFoundError(f"{name} is not needed here", name=name)
+
+
+@cache
+def _skops() -> Any:
+    """Return `skops.io`, without the second and the 200 MB of libraries that no model needs.
+
+    To list the estimators of scikit-learn, skops has all of its packages imported, and with two of
+    them torch and Dask.
+    """
+    sys.meta_path.insert(0, absent := _Absent())
+    try:
+        import skops.io
+    finally:
+        sys.meta_path.remove(absent)
+    return skops.io
+
+
 def dump_part(part: Any) -> tuple[str, bytes]:
     """Return the form and the bytes of a fitted model; InputError if it cannot be stored safely."""
-    import skops.io
-
     if hasattr(part, "model_to_string"):
         text = part.model_to_string().encode()
         check_booster(text)
         return "booster", text
     try:
-        content = reproducible(skops.io.dumps(part))
+        content = reproducible(_skops().dumps(part))
         refused = _refused(content)
     except Exception as error:  # the foreign object may raise anything
         raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
@@ -403,8 +431,6 @@ def dump_part(part: Any) -> tuple[str, bytes]:
 
 def load_part(form: str, content: bytes, source: Path) -> Any:
     """Rebuild a model from its form and untrusted bytes."""
-    import skops.io
-
     with about(f"{source}: an inner model is refused, do not use this model"):
         if form == "booster":
             check_booster(content)
@@ -414,14 +440,13 @@ def load_part(form: str, content: bytes, source: Path) -> Any:
         refused = _refused(content)
         if refused:
             raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
-        part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        trusted = _skops().get_untrusted_types(data=content)
+        part = _skops().loads(content, trusted=trusted)
         # allowed types can still contain indices out of range, which compiled code would follow
         check_structures(part)
         return part
 
 
 def _refused(content: bytes) -> list[str]:
-    import skops.io
-
-    untrusted = skops.io.get_untrusted_types(data=content)
+    untrusted = _skops().get_untrusted_types(data=content)
     return [name for name in untrusted if name not in ALLOWED_TYPES]
