@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from command_outcome import Outcome
-from evenhand.audits.rows import STANDARD
+from evenhand.audits.rows import STANDARD, Search
 from evenhand.cli import main
 from forked_command import Forks
 from in_browser import started
@@ -28,6 +28,7 @@ settings.load_profile("tests")
 
 # What searches find in calibrated forecasts is simulated a few times here, as no test of an audit
 # by default depends on it, and tests of `null_curve` give the number themselves.
+Search.__init__.__defaults__ = (*Search.__init__.__defaults__[:-1], 4)
 vars(STANDARD)["n_simulations"] = 4
 
 
