@@ -397,6 +397,7 @@ def test_options_that_a_table_or_a_log_lacks_are_named(tmp_path, evenhand):
         ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
         ((*NORMAL, "--id", "sex"), "column 'sex'.*: keep one row of each"),
         ((), "a log is watched with --matures-after"),
+        (("--matures-after", "9d", "--id", "x"), "--id has no effect on a decision log"),
     ):
         assert re.search(message, evenhand("watch", path, *options).complaint())
 

@@ -141,6 +141,7 @@ def watch(
     else:
         if matures_after is None:
             raise InputError("a log is watched with --matures-after, such as --matures-after 90d")
+        refuse_without_effect(given, ("id", "recorded"), "on a decision log, only on a table")
         watched, n_new = _watched_log(log, certificate, settings, listed, context, until, state)
         values = watched.to_dict(
             certificate=None if certificate is None else str(certificate),
