@@ -260,7 +260,7 @@ def crps(forecast: Forecast, y: ArrayLike) -> Floats:
     The score is the mean over draws.
     """
     outcomes = check_finite("y", y)
-    return _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]),))[0]
+    return _in_blocks(forecast, lambda part, rows: part.crps(outcomes[rows]))[0]
 
 
 def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
@@ -290,14 +290,14 @@ def spread(forecast: Forecast) -> Floats:
 
     The value is the mean over draws.
     """
-    return _in_blocks(forecast, lambda part, rows: (part.std(),))[0]
+    return _in_blocks(forecast, lambda part, _: part.std())[0]
 
 
 def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
     """Return `crps` and `spread` together, in half the time: both use a table of each forecast."""
     outcomes = check_finite("y", y)
     scores, spreads = _in_blocks(
-        forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std())
+        forecast, lambda part, rows: part.crps(outcomes[rows]), lambda part, _: part.std()
     )
     return scores, spreads
 
@@ -308,15 +308,13 @@ def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
     return over_draws(high - low)
 
 
-def _in_blocks(
-    forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
-) -> list[Floats]:
+def _in_blocks(forecast: Forecast, *measures: Callable[[Forecast, slice], Floats]) -> list[Floats]:
     """Return the means over draws of some measures, computed in blocks of rows."""
-    blocks = [measure(part, rows) for rows, part in forecast.blocks()]
-    return [
-        np.concatenate([over_draws(values) for values in each])
-        for each in zip(*blocks, strict=True)
+    blocks = [
+        [over_draws(measure(part, rows)) for measure in measures]
+        for rows, part in forecast.blocks()
     ]
+    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 # --- scores of probabilities of 0/1 outcomes, and the isotonic curve with its band

@@ -272,8 +272,7 @@ class RowCells:
     @cached_property
     def weight(self) -> Floats:
         """Weights of all rows; ones if rows have none."""
-        weights = self.cells.weights
-        return np.ones(self.cells.n_samples) if weights is None else weights
+        return self.cells.each_weight
 
     @cached_property
     def tested(self) -> Cells:

@@ -219,6 +219,11 @@ class Cells(OneLine):
             return np.full(self.n_samples, 1 / self.n_samples)
         return np.asarray(self.weights / self.weights.sum())
 
+    @property
+    def each_weight(self) -> Floats:
+        """Weight of each person, shape (n,); ones without weights."""
+        return np.ones(self.n_samples) if self.weights is None else self.weights
+
     def events(self) -> Events | None:
         """Return 0/1 outcomes and the probabilities of 1, each of shape (n,); None for others.
 

@@ -173,10 +173,6 @@ class _Sizes(NamedTuple):
     shares: dict[float, tuple[float, float, float]]
 
 
-def _weights(cells: Cells) -> Floats:
-    return np.ones(cells.n_samples) if cells.weights is None else cells.weights
-
-
 def _ends(cells: Cells) -> tuple[Floats, Floats]:
     """Return the cells of what is known; the lower end, twice, of who is cut off. Shape (n, m)."""
     return cells.low, np.where(cells.unknown[:, None], cells.low, cells.high)
@@ -195,14 +191,14 @@ def _estimate(cells: Cells) -> tuple[KaplanMeier, float]:
         low = (low[:, :, None] + width[:, :, None] * at).reshape(cells.n_samples, -1)
     values = low.ravel()
     lost = np.repeat(cells.unknown, low.shape[1])
-    weights = np.repeat(_weights(cells), low.shape[1])
+    weights = np.repeat(cells.each_weight, low.shape[1])
     end = 1.0
     if lost.any():
         whole = KaplanMeier.of(values, ~lost, weights)
         in_bins = np.histogram(values, np.append(0.0, EDGES), weights=weights)[0]
         left = 1 - np.cumsum(in_bins)[:-1] / weights.sum()
         # complete outcomes stand for themselves alone
-        n = n_effective(_weights(cells))
+        n = n_effective(cells.each_weight)
         is_few = 1 - whole.at(EDGES[:-1]) > max(MOST_SHARE, 1.5 / n) * n * left
         end = float(EDGES[np.argmax(is_few)]) if is_few.any() else 1.0
     return KaplanMeier.of(np.minimum(values, end), ~lost & (values <= end), weights), end
@@ -234,7 +230,7 @@ def _sizes(cells: Cells, masses: Floats, jumps: Floats, last: float, unknown: fl
 
 def _covariance(cells: Cells, end: float) -> Floats:
     """Return the covariance of the estimate at the edges of bins, from influence functions."""
-    lost, weights, ends = cells.unknown, _weights(cells), _ends(cells)
+    lost, weights, ends = cells.unknown, cells.each_weight, _ends(cells)
     blocks = row_blocks(cells.n_samples, BLOCK_ROWS)
 
     def at_risk_and_ended(rows: slice) -> tuple[Floats, Floats]:
@@ -275,7 +271,7 @@ def _jumps(cells: Cells, pit: Floats, estimate: KaplanMeier, end: float) -> Floa
     """
     known = ~cells.unknown & (pit <= end)
     place = np.searchsorted(estimate.values, pit[known])
-    weight = _weights(cells)[known]
+    weight = cells.each_weight[known]
     total = np.bincount(place, weight, minlength=estimate.values.size)
     found = np.zeros(pit.size)
     found[known] = weight * (np.diff(estimate.cdf, prepend=0.0) / total)[place]
@@ -289,7 +285,7 @@ def _masses(cells: Cells, pit: Floats, jumps: Floats, last: float) -> Floats:
     last jump is spread over the people who are cut off and whose completed base PIT is beyond it.
     """
     rest = 1 - jumps.sum()
-    beyond = _weights(cells) * ((jumps == 0) & (pit > last))
+    beyond = cells.each_weight * ((jumps == 0) & (pit > last))
     if rest > 0 and beyond.any():
         return np.asarray(jumps + rest * beyond / beyond.sum())
     return jumps / jumps.sum() if jumps.any() else cells.shares
@@ -333,7 +329,7 @@ def largest_error(cells: Cells) -> float:
     With `M(c) = (A(c) + B(c)) / 2` it is the integral of `|M(c) - c| + (B(c) - A(c)) / 2`: half of
     each unknown PIT at the lower end, the other half at 1, and half of all widths.
     """
-    lost, weights = cells.unknown, _weights(cells)
+    lost, weights = cells.unknown, cells.each_weight
     if not lost.any():
         return calibration_error(cells)
     at_end = np.ones((int(lost.sum()), cells.n_draws))
@@ -352,7 +348,7 @@ def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[flo
     low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
     high = np.where(cells.unknown, 1.0, low)
     # a band for each end of the cells, on one side
-    size = 2 * n_effective(_weights(cells))
+    size = 2 * n_effective(cells.each_weight)
     margin = math.sqrt(math.log(2 / tail) / size)
     least = cell_excess(high, cells.shares, margin) + cell_excess(1 - low, cells.shares, margin)
     return float(least), min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
@@ -489,7 +485,7 @@ def censored_error(
         level: Interval(min(max(share, 0.0), 1.0), 0.0, 1.0)
         for level, (share, *_) in found.shares.items()
     }
-    n, known = n_effective(_weights(cells)), _weights(cells)[~cells.unknown]
+    n, known = n_effective(cells.each_weight), cells.each_weight[~cells.unknown]
     if n >= LEAST_ROWS and known.any() and n_effective(known) >= LEAST_KNOWN:
         covariance = _covariance(own, end)
         if base is not None:

@@ -252,7 +252,7 @@ class Distribution(ABC):
     """Names of the attributes that a batch consists of. Arrays have a number of axes after those of
     the batch, another batch 0; None stands for what all rows share."""
 
-    recorded: ClassVar[dict[str, int | None]]
+    recorded: ClassVar[dict[str, int | None]] = {}
     """The same of the attributes in records, in the order of the arguments; `fields` by default."""
 
     inner: ClassVar[str | None] = None
@@ -267,6 +267,7 @@ class Distribution(ABC):
     def __init_subclass__(cls, **fields: int | None) -> None:
         super().__init_subclass__()
         cls.fields = fields or cls.fields
+        cls.recorded = vars(cls).get("recorded", cls.fields)
 
     @abstractmethod
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
@@ -595,6 +596,6 @@ def check_monotone(name: str, array: Floats, sign: int, rule: str, remedy: str) 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
     """Return finite parameters (positive ones, if `positive`) as a float array, without a copy."""
     array = as_floats(name, values)
-    wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
-    refuse_entry(name, array, wrong, "be finite and positive" if positive else "be finite")
+    least, rule = (0.0, "be finite and positive") if positive else (-np.inf, "be finite")
+    refuse_entry(name, array, ~((array > least) & (array < np.inf)), rule)
     return array

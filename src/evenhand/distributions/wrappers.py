@@ -1059,11 +1059,6 @@ def to_records(distribution: Distribution) -> list[Record]:
     return _records(distribution, shape[0])
 
 
-def _fields(kind: type[Distribution]) -> dict[str, int | None]:
-    """Return the parameters in a record."""
-    return getattr(kind, "recorded", kind.fields)
-
-
 def _records(batch: Distribution, n: int) -> list[Record]:
     """Return the records of a batch that broadcasts to shape (n,)."""
     if isinstance(batch, Joined):
@@ -1077,7 +1072,7 @@ def _records(batch: Distribution, n: int) -> list[Record]:
     if family is None:
         raise bad_input("distribution", "be a family of the package", type(batch).__name__)
     columns: dict[str, Sequence[Any]] = {"family": [family] * n}
-    for name, dims in _fields(type(batch)).items():
+    for name, dims in batch.recorded.items():
         part = getattr(batch, name)
         if isinstance(part, Distribution):
             columns[name] = _records(part, n)
@@ -1146,7 +1141,7 @@ def _form(record: Mapping[str, Any]) -> Any:
     """Return what records must have in common to be one batch."""
     kind = KINDS[check_choice("family", record["family"], tuple(KINDS))]
     form: list[Any] = [kind]
-    for name, dims in _fields(kind).items():
+    for name, dims in kind.recorded.items():
         part = record[name]
         if name == kind.inner:
             form.append(_form(part))
@@ -1161,7 +1156,7 @@ def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
     first = records[0]
     kind: Any = KINDS[first["family"]]
     arguments: list[Any] = []
-    for name, dims in _fields(kind).items():
+    for name, dims in kind.recorded.items():
         column = [record[name] for record in records]
         if name == kind.inner:
             arguments.append(_built(column))

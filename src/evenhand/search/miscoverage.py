@@ -122,9 +122,9 @@ def conditional_miscoverage(
     some = pits.take(order)
     share = np.column_stack([covered(some, check_fraction("levels", one)) for one in levels])
     predicted, ranks = _predictions(matrix, share - np.asarray(levels), some.weights)
-    weights = np.ones(order.size) if some.weights is None else some.weights
     later = slice(order.size - ranks.shape[0], None)
-    share, part = share[later], weights[later] / weights[later].sum()
+    share, weights = share[later], some.each_weight[later]
+    part = weights / weights.sum()
     gains = np.where(predicted >= 0, 1.0, -1.0) * (share - np.asarray(levels))
     mean = part @ gains
     # the terms are martingale differences up to their means, so their variances add up

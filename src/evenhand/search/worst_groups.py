@@ -355,7 +355,7 @@ def _find(
     part = LevelCells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
     patterns = part.slopes(means)
-    if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
+    if not np.array_equal(cells.edges, part.edges):
         # the subset lacks some of the distinct values, so its cells are wider: convert patterns to
         # weights per unit of c and evaluate these at the middles of the cells of all rows
         middle = (cells.edges[1:] + cells.edges[:-1]) / 2
