@@ -248,9 +248,7 @@ def _scan_tile(
     a = a[needed]
     b = b[needed]
     large = {sign: usable[needed] for sign, usable in large.items()}
-    areas = {sign: np.full(a.size, np.nan) for sign in SIGNS}
-    if pits is not None:
-        areas = _areas(masks.columns, pits, sums, (left, right), (a, b), large)
+    areas = _areas(masks.columns, pits, sums, (left, right), (a, b), large)
     found = []
     for sign, usable in large.items():
         pairs = first[sign][needed], second[sign][needed]
@@ -271,18 +269,11 @@ def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 def _over_signs(sums: Floats, a: Ints, b: Ints, sign: Sign) -> Floats:
     """Return sums over the groups of a sign, from sums over pairs of columns, (q, left, right)."""
-    return np.asarray(
-        _signed(
-            sums[:, :1, 0],
-            sums[:, 0].take(a, axis=-1),
-            sums[:, 0].take(b, axis=-1),
-            sums[:, a, b],
-            sign,
-        )
-    )
+    first, second = (sums[:, 0].take(column, axis=-1) for column in (a, b))
+    return _signed(sums[:, :1, 0], first, second, sums[:, a, b], sign)
 
 
-def _signed(whole: Any, first: Any, second: Any, both: Any, sign: Sign) -> Any:
+def _signed(whole: Floats, first: Floats, second: Floats, both: Floats, sign: Sign) -> Floats:
     """Return the sum over two columns or their complements, by inclusion and exclusion."""
     if sign == (1, 1):
         return whole - first - second + both
@@ -293,15 +284,17 @@ def _signed(whole: Any, first: Any, second: Any, both: Any, sign: Sign) -> Any:
 
 def _areas(
     columns: Mask,
-    pits: Cells,
+    pits: Cells | None,
     sums: Floats,
     sides: tuple[Ints, Ints],
     pairs: tuple[Ints, Ints],
     wanted: Mapping[Sign, Mask],
 ) -> dict[Sign, Floats]:
     """Return integrals of absolute deviations per pair of columns; NaN where not wanted."""
-    left, right = sides
-    a, b = pairs
+    (left, right), (a, b) = sides, pairs
+    areas = {sign: np.full(a.size, np.nan) for sign in wanted}
+    if pits is None:
+        return areas
     k = right.size
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
@@ -312,7 +305,6 @@ def _areas(
     total = pits.n_draws * sums[0 if pits.weights is None else -1][places].astype(dtype)
     below = _counts_below(pits, columns, left, right, places).astype(dtype, copy=False)
     singles = _deviations(below[:, :k], total[:k])
-    areas = {sign: np.full(a.size, np.nan) for sign in wanted}
     # histograms of 1024 pairs of columns fit into the cache
     for part in row_blocks(a.size, 1024):
         both = _deviations(below[:, k:][:, part], total[k:][part])
