@@ -11,8 +11,12 @@ from scipy import stats
 
 from evenhand.audits import Search
 from evenhand.calibration import Cells, GroupRows
-from evenhand.calibration.events import rate_intervals, trend_weights
-from evenhand.calibration.group_sums import bias_intervals, error_intervals
+from evenhand.calibration.group_sums import (
+    bias_intervals,
+    error_intervals,
+    rate_intervals,
+    trend_weights,
+)
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.scale import audit_parts
 from evenhand.search import scan_groups

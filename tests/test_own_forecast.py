@@ -7,16 +7,14 @@ import pytest
 from scipy import special, stats
 
 from evenhand.calibration import given_forecast, mid_ranks, own_parts, rate_error
-from evenhand.calibration.events import (
+from evenhand.calibration.group_sums import (
     count_distribution,
     event_p_value,
-    sum_distribution,
-    trend_weights,
-)
-from evenhand.calibration.group_sums import (
     largest_signed_mean,
     least_root,
     margin_of_mean,
+    sum_distribution,
+    trend_weights,
     weighted_p_value,
 )
 from repeats import most_failures, repeats, statistical

@@ -38,18 +38,20 @@ from evenhand.calibration.errors import (
     ramps_at,
     row_distances,
 )
-from evenhand.calibration.events import check_events, mid_ranks, rank_parts
 from evenhand.calibration.group_sums import (
     COVERED,
     LEAST_EFFECTIVE,
     MEASURES,
     GroupRows,
     GroupSums,
+    check_events,
     coverage_name,
     given_forecast,
     hall,
     holm,
+    mid_ranks,
     own_parts,
+    rank_parts,
     rate_error,
     simultaneous_intervals,
 )
