@@ -226,15 +226,9 @@ class BayesDecision:
         if not self.actions or len(set(self.actions)) < len(self.actions):
             rule = "contain at least one action and no duplicates"
             raise bad_input("actions", rule, list(self.actions))
-        unknown = (
-            [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
-        )
-        if unknown:
-            raise InputError(
-                f"loss has entries for {unknown}, which are not actions; the actions are"
-                f" {list(self.actions)}"
-            )
-        self.loss = loss
+        if isinstance(loss, Mapping) and set(loss) != set(self.actions):
+            rule = f"have one entry for each of the actions {list(self.actions)}"
+            raise bad_input("loss", rule, list(loss))
         self._losses = [_loss_of(loss, action) for action in self.actions]
 
     def expected_loss(self, forecast: Forecast, X: Any = None) -> Floats:
@@ -411,11 +405,6 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
                 "loss", "be a function or a mapping from actions to losses", type(loss).__name__
             )
         return lambda y, *x: loss(y, action, *x)
-    if action not in loss:
-        raise InputError(
-            f"loss has no entry for action {action!r}, only for {list(loss)}; add a StepLoss, a"
-            " number or a function"
-        )
     own = loss[action]
     if isinstance(own, StepLoss) or callable(own):
         return own

@@ -155,7 +155,7 @@ class Forecast:
         (array([2.1]), (array([0.2]), array([0.7])))
         """
         made = Categorical(support, np.atleast_2d(probabilities))
-        if made.support.shape == (2,) and (made.support == (0.0, 1.0)).all():
+        if np.array_equal(made.support, (0.0, 1.0)):
             return cls(Bernoulli(made.probabilities[..., 1]))
         return cls(made)
 
@@ -342,8 +342,7 @@ class Forecast:
     @property
     def atom_end(self) -> End | None:
         """End of the range at which a hurdle forecast has its atom; None for other forecasts."""
-        is_hurdle = self.outcome_kind is OutcomeKind.HURDLE
-        return as_hurdle(self.distribution).end if is_hurdle else None
+        return self._hurdle().end if self.outcome_kind is OutcomeKind.HURDLE else None
 
     @property
     def has_atoms(self) -> bool:
