@@ -588,15 +588,6 @@ class Mapped(Distribution):
     def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         return self.base.nodes(first, last, scores)
 
-    def _mapped(self, tail: Tail, *, upper: bool) -> Floats:
-        """Return the probabilities on one side to which smaller tails of the base are mapped."""
-        return self.forward(tail).plain(upper=upper)
-
-    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
-        if log:
-            return super()._side(y, upper=upper, left=left, log=True)
-        return self._mapped(self.base.tail(y, left=left).near(), upper=upper)
-
 
 # --- links
 
@@ -668,7 +659,10 @@ class Randomized(Mapped, base=0, link=None, r=0):
             lambda log, r, _: -link.log_pdf_lower(link.log_ppf_lower(log, r), r), tail
         )
 
-    def _mapped(self, tail: Tail, *, upper: bool) -> Floats:
+    def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
+        if log:
+            return super()._side(y, upper=upper, left=left, log=True)
+        tail = self.base.tail(y, left=left).near()
         return self._by_draw(lambda log, r, side: self.link.ppf_lower(log, r, side ^ upper), tail)
 
     def expectation(self, function: Function, *, is_smooth: bool = False) -> Floats:
@@ -720,21 +714,17 @@ class Randomized(Mapped, base=0, link=None, r=0):
         return super().nodes(first, last, _scores_of(self.link))
 
     def _smooth_knots(self) -> Knots:
-        # quantiles of the base do not depend on the draw, and randomized levels not on the person
-        levels = self._levels()
-        return Knots(self.base.quantile_table(_scores_of(self.link)), levels, levels)
-
-    def _levels(self) -> Floats:
-        """Return the randomized CDF at the base's probabilities of a table, `r.shape + (q,)`."""
         # forecasts with one draw per person are the served ones: they must not depend on the
         # number of people in the batch
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
-            return _levels_at(self.link, self.r)
-        # for many draws interpolate in a table of the link, which changes means and CRPS by at
-        # most 3e-4 sd
-        inside = np.clip(self.r, TAIL_NODES[0], 1 - TAIL_NODES[0])
-        return _tabulated(type(self.link), self.link)(inside)
+            levels = _levels_at(self.link, self.r)
+        else:
+            # for many draws interpolate in a table of the link, which changes means and CRPS by at
+            # most 3e-4 sd
+            levels = _tabulated(self.link)(np.clip(self.r, TAIL_NODES[0], 1 - TAIL_NODES[0]))
+        # quantiles of the base do not depend on the draw, and randomized levels not on the person
+        return Knots(self.base.quantile_table(_scores_of(self.link)), levels, levels)
 
 
 def _scores_of(link: Link) -> Floats:
@@ -759,10 +749,9 @@ def _levels_at(link: Link, r: Floats) -> Floats:
     return Tail(log, tail.upper).plain(upper=False)
 
 
-# forecasts are scored in blocks of rows, all of which need the same 7 MB. Links of other families
-# with the same name and alpha are equal, so the family is a part of the key
+# forecasts are scored in blocks of rows, all of which need the same 7 MB
 @lru_cache(maxsize=2)
-def _tabulated(family: type[Link], link: Link) -> interpolate.BSpline:
+def _tabulated(link: Link) -> interpolate.BSpline:
     """Return the randomized CDF as a function of the draw, linear between nodes."""
     nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
     return interpolate.make_interp_spline(nodes, _levels_at(link, nodes), k=1)
