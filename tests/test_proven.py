@@ -120,9 +120,7 @@ BOUNDS = {
     "ordered": ordered,
     "lattice": lattice,
     "coverage": lambda cells, share: mean_of_worst(missed(cells, 0.8), share),
-    "gap": lambda cells, share: mean_of_worst(
-        gap(cells, np.zeros(cells.n_samples, dtype=np.intp)), share
-    ),
+    "gap": lambda cells, share: mean_of_worst(gap(cells, (np.arange(cells.n_samples), 0)), share),
 }
 
 

@@ -198,7 +198,7 @@ def count_pits(
     shares = [check_fraction("level", level) for level in levels]
     if cells.draws is not None:
         check_own_draws(cells.draws)
-    place = np.arange(n), random.integers(m, size=n)
+    place = cells.one_draw_each(random)
     # every row is binned once; the counts of a group reuse the bins of its rows
     size = max(1, BLOCK_PITS // m)
     bins = np.concatenate([_pit_bins(cells.drawn[part]) for part in row_blocks(n, size)])

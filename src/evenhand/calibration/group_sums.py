@@ -301,13 +301,11 @@ class GroupRows:
         centre: float | None = None,
     ) -> GroupRows:
         """Choose one draw per person; residuals are centred at their mean by default."""
-        n, m = cells.drawn.shape
-        # PITs over draws of one person share an outcome and are dependent: a test uses only one
-        draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
+        u = cells.drawn[cells.one_draw_each(generator(random_state))]
         residual = residual if events is None else events[0] - events[1]
         if centre is None and residual is not None:
             centre = float(np.average(residual, weights=cells.weights))
-        return cls(cells, cells.drawn[np.arange(n), draw], residual, events, centre or 0.0)
+        return cls(cells, u, residual, events, centre or 0.0)
 
     @cached_property
     def values(self) -> dict[str, Floats]:

@@ -342,9 +342,8 @@ def largest_error(cells: Cells) -> float:
 
 def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[float, float]:
     """Return bounds for the error, each of which fails with probability `tail`."""
-    n, m = cells.drawn.shape
     # independent PITs, one of each person at one position in its cell
-    place = np.arange(n), np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
+    place = cells.one_draw_each(random)
     low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
     high = np.where(cells.unknown, 1.0, low)
     # a band for each end of the cells, on one side

@@ -233,8 +233,8 @@ def missed(cells: Cells, level: float) -> Values:
     )
 
 
-def gap(cells: Cells, column: NDArray[np.intp]) -> Values | None:
-    """Return the largest `|h[x, r](y) - r|` of one draw per person, in given columns.
+def gap(cells: Cells, place: tuple[Ints, Ints]) -> Values | None:
+    """Return the largest `|h[x, r](y) - r|` of one draw per person, at given places.
 
     None if the draws are not known. A person beyond the horizon is off only if the lower end is
     above the draw.
@@ -242,7 +242,6 @@ def gap(cells: Cells, column: NDArray[np.intp]) -> Values | None:
     check_proven("gap", cells)
     if cells.draws is None:
         return None
-    place = np.arange(cells.n_samples), column
     r, low, high = cells.draws[place], cells.low[place], cells.high[place]
     found = np.abs(cells.drawn[place] - r)
     found = np.where(cells.beyond, np.maximum(low - r, 0.0), found)
@@ -363,10 +362,8 @@ def part_of_rows(
     in their cells, and an interval that meets a cell need not cover the outcome. Positions may be
     unknown if times may be cut off.
     """
-    n, m = cells.n_samples, cells.n_draws
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
-    column = random.integers(m, size=n)
-    place = np.arange(n), column
+    place = cells.one_draw_each(random)
     low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
     high = np.where(cells.unknown, 1.0, low) if cells.unknown.any() else low
     whole = cells.at_points(cells.averaged) if is_rounded else cells
@@ -377,7 +374,7 @@ def part_of_rows(
         measured = base
         draws = cells.draws
         if draws is None or draws.shape[1] < LEAST_DRAWS:
-            draws = jittered(n, LEAST_DRAWS, random)
+            draws = jittered(cells.n_samples, LEAST_DRAWS, random)
         served = base.served(base.link, draws)
     plain = None
     if base is not None or not cells.is_randomized:
@@ -389,7 +386,7 @@ def part_of_rows(
         # partial functions can be pickled
         return Part(
             some[0].size,
-            m,
+            cells.n_draws,
             served.n_draws,
             errors=partial(_of_some, norm, measured, rows),
             average=partial(_average, *some, None),
@@ -399,7 +396,7 @@ def part_of_rows(
         )
 
     return part(
-        gaps=gap(cells, column),
+        gaps=gap(cells, place),
         plain=plain,
         base=base,
         groups={name: part(mask) for name, mask in (masks or {}).items()},
