@@ -234,6 +234,22 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(horizon):
     assert failures <= most_failures(n_sets)
 
 
+@pytest.mark.parametrize(("horizon", "by"), [(None, None), (8.0, ["g"]), (8.0, GROUP)])
+def test_a_repair_gains_nothing_at_rounded_times_that_many_share(horizon, by):
+    # the forecasts are right for whole units of time; false alarms 2.5%
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.zeros(1000), "g": random.uniform(size=1000) < 0.5})
+    times, last = np.exp(random.normal(1, 0.8, 1000)), random.integers(1, 12, 1000)
+    y, event = np.floor(times) + 0.5, times <= last
+    known = Outcomes(np.where(event, y, last), event, horizon)
+    check = RecalibratedRegressor(model_of(horizon), by=by, random_state=0).fit(X, known).check_
+    assert (check["low"] <= 0).all()
+    # errors of other rounded outcomes are those of an audit
+    check = RecalibratedRegressor(continuous, random_state=0).fit(X, y).check_
+    error = audit(continuous, X, y, random_state=0).groups["error"][0]
+    assert check["error_before"][0] == pytest.approx(error, abs=1e-6)
+
+
 def test_times_that_are_all_known_are_repaired_as_other_outcomes():
     people, by = People(800, 10), ["g"]
     plain = RecalibratedRegressor(continuous, by=by, random_state=0).fit(people.X, people.times)

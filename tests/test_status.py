@@ -185,8 +185,11 @@ def test_proven_needs_every_upper_end():
 
 def test_a_group_whose_rate_is_unknown_is_no_mark_beside_the_tenths():
     found = {"mass": 0.2, "n": 900, "group": "age > 60", "error": 0.2, "error_low": 0.1}
+    found |= {"bias": 0.01, "direction": "intervals too narrow"}
     rows = judged(calm_scores() | {"learned": [found | {"off": True, "problem": True}]})
     assert rows.leading is rows.learned[0]
+    # nor is its mean the error that has a bound
+    assert "20.0 (10.0 or more)" in audit_text(rows, full=True)
     (marks,) = (one for one in overview(rows).layers if isinstance(one, Points))
     assert [mark.y for mark in marks.points] == [0.5] * 10
 
@@ -457,7 +460,12 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
         assert text[is_off] in Slots(judged(values)).next[0].what
     # nobody has the rows of a group found by search among other rows
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
-    assert alone.what.startswith("Recalibrate with rows new")
+    assert alone.what.startswith("Name groups by bmi and s5 (the worst one has no rule)")
+    assert alone.code == "audit(model, X_other, y_other, groups=['bmi', 's5'])"
+    command = "evenhand audit t.csv --target y --forecast mean=m,std=s --groups sex"
+    values = doses(provenance={"command": command}, learned=[worst])
+    alone = Slots(judged(values)).next[0]
+    assert alone.code == command.replace("t.csv", "OTHER.csv").replace("sex", "bmi,s5")
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
         Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())

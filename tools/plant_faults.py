@@ -899,8 +899,8 @@ FAULTS = (
     ),
     Fault(
         "people who were lost as if at their last time",
-        "high = np.where(known.happened, low, 1.0)",
-        "high = low",
+        "forecast.pit_interval(known, rounding=rounding)",
+        "forecast.pit_interval(value, rounding=rounding)",
         ("test_recalibrated_times.py",),
     ),
     Fault(

@@ -84,7 +84,7 @@ from evenhand.forecasters.samples import (
     shrunk,
     stacked,
 )
-from evenhand.outcomes import Outcomes, as_outcomes
+from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out forecasts with their outcomes
@@ -120,19 +120,17 @@ class Observed:
     has_curve: bool = True
 
     @classmethod
-    def of(cls, forecast: Forecast, known: Floats | Outcomes) -> Observed:
-        """Return the forecasts of rows with their outcomes."""
+    def of(
+        cls, forecast: Forecast, known: Floats | Outcomes, rounding: Rounding | None = None
+    ) -> Observed:
+        """Return the forecasts of rows with their outcomes, of which rounded ones are cells."""
         kind, known = forecast.outcome_kind, as_outcomes(known)
         check_forecast_of_times(forecast, known)
         value, lost = known.value, known.is_lost
-        if kind is OutcomeKind.COUNT:
-            low, high = map(_finite, forecast.pit_interval(value))
-            return cls(kind, pit_cells(low, high))
-        if kind is OutcomeKind.CONTINUOUS:
-            low = _finite(forecast.cdf(value))
-            high = np.where(known.happened, low, 1.0)
+        if kind in (OutcomeKind.COUNT, OutcomeKind.CONTINUOUS):
+            low, high = map(_finite, forecast.pit_interval(known, rounding=rounding))
             return cls(kind, pit_cells(low, high, lost))
-        probability = _finite(np.asarray(forecast.event_probability(), dtype=np.float64))
+        probability = _finite(forecast.event_probability())
         if kind is OutcomeKind.BINARY:
             wrong = (value != 0) & (value != 1)
             if wrong.any():
@@ -142,10 +140,10 @@ class Observed:
         hurdle = as_hurdle(forecast.distribution)
         is_atom = known.has_reached if known.are_times else value == hurdle.at
         # at the atom the positive part has no PIT
-        low = _finite(np.where(is_atom, 0.5, hurdle.positive.cdf(value)))
-        pit = pit_cells(low, np.where(lost, 1.0, low), lost)
+        ends = Forecast(hurdle.positive).pit_interval(known, rounding=rounding)
+        low, high = (_finite(np.where(is_atom, 0.5, end)) for end in ends)
         events = Events(known.happened & ~is_atom, probability)
-        return cls(kind, pit, events, hurdle.end == "high")
+        return cls(kind, pit_cells(low, high, lost), events, hurdle.end == "high")
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, Observed]]) -> Observed:
@@ -245,14 +243,14 @@ class PitMaps:
             none = np.zeros(len(members.names), dtype=bool)
             return cls(*stacked(maps), np.logical_or.reduce(corrected or [none]), steps)
         is_own = np.zeros(len(members.names), dtype=bool)
-        # rows that are lost contain little about a map
-        is_seen = ~ends_of(pit)[2] if pit.unknown.any() else np.full(pit.n_samples, True)
         for i, (_, inside) in enumerate(members.groups()):
-            if not (inside & is_seen).any():
+            # rows that are lost contain little about a map
+            seen = inside & ~pit.unknown
+            if not seen.any():
                 continue
             own = learn_map(pit.take(inside), weight[inside])
-            if (inside & is_seen).sum() < FEWEST_ROWS:
-                own = shrunk(own, maps[0], n_effective(weight[inside & is_seen]))
+            if seen.sum() < FEWEST_ROWS:
+                own = shrunk(own, maps[0], n_effective(weight[seen]))
             is_own[i] = own is not maps[0]
             maps += [own] if is_own[i] else []
         return cls(*stacked(maps), is_own)
@@ -373,17 +371,15 @@ class Maps:
         p = self.events.apply(held_out.events.probability, members)
         gain = event_gains(held_out.events, p)
         events = held_out.events._replace(probability=p)
-        low, _, _ = ends_of(held_out.pit)
-        low, lost = low.copy(), held_out.pit.unknown
+        (low, high), lost = np.array(ends_of(held_out.pit)[:2]), held_out.pit.unknown
         # of hurdles, outcomes that may be off the atom have PITs
         is_hurdle = held_out.kind is OutcomeKind.HURDLE
         rows = np.flatnonzero((held_out.event_shares > 0) & is_hurdle)
         if rows.size:
             mapped, slope = self.pits.apply(held_out.pit.take(rows), members.take(rows))
-            low[rows] = mapped.low.ravel()
+            low[rows], high[rows] = ends_of(mapped)[:2]
             gain[rows] += slope
-        pit = pit_cells(low, np.where(lost, 1.0, low), lost)
-        found = replace(held_out, pit=pit, events=events)
+        found = replace(held_out, pit=pit_cells(low, high, lost), events=events)
         # of rows that are lost, what is known is that the outcome is beyond a time
         return found, np.where(lost, found.log_survival - held_out.log_survival, gain)
 
@@ -767,7 +763,8 @@ class RecalibratedRegressor(WrappingForecaster):
         def judged(distribution: Distribution, known: Outcomes) -> tuple[Observed, pd.DataFrame]:
             forecast = Forecast(self._on_support(distribution))
             # checks of the forecast come before its values
-            return Observed.of(forecast, known), forecast_values(forecast, own_values)
+            observed = Observed.of(forecast, known, forecast.rounding(outcomes))
+            return observed, forecast_values(forecast, own_values)
 
         # a fitted model has not seen these rows, so all forecasts are held out
         if is_held_out(estimator, rows.y):

@@ -184,14 +184,13 @@ LEAST_RISK = 1e-12
 """Share of rows at risk below which there is none but for rounding errors."""
 
 
-def pit_cells(low: Floats, high: Floats, lost: Mask | None = None) -> Cells:
+def pit_cells(low: Floats, high: Floats, lost: Mask) -> Cells:
     """Return PITs as cells with fixed positions, so that fits to the same rows agree."""
     ties = np.random.default_rng(0).uniform(size=low.size)
-    if lost is not None:
-        # a cell of a row that is lost is never a point, which would be a known outcome
-        low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
-        reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
-    return Cells(low, np.maximum(low, high), ties=ties, reading=None if lost is None else reading)
+    # a cell of a row that is lost is never a point, which would be a known outcome
+    low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
+    reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
+    return Cells(low, np.maximum(low, high), ties=ties, reading=reading)
 
 
 def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
@@ -424,17 +423,16 @@ def _first_knots(pit: Cells, weight: Floats) -> Pair:
     """
     n = n_effective(weight)
     at, left, right = distribution_of(pit, weight)
-    low, _, is_wide = ends_of(pit)
     if not pit.unknown.any():
         # one more row with a uniform PIT, as for plotting positions i / (n + 1)
         share = (n * (left + right) / 2 + at) / (n + 1)
         values = _even_and_tail_values(n)
         return _joined(np.interp(values, share, at), values)
-    seen = ~is_wide
+    seen, low = ~pit.unknown, pit.low.ravel()
     if not seen.any():
         return np.empty(0), np.empty(0)
     n = n_effective(weight[seen])
-    place, share_seen = plotting_positions(low[seen], weight[seen])
+    place, share_seen = plotting_positions(pit.drawn[seen, 0], weight[seen])
     share = (n * (left + right) / 2 + at) / (n + 1)
     wanted = _even_and_tail_values(n)
     levels = np.interp(wanted, closed(share_seen), closed(place))
@@ -473,8 +471,7 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
     pseudo = prior.size / 2
     prior = pseudo * prior
     if pit.unknown.any():
-        low, _, is_wide = ends_of(pit)
-        observed = np.histogram(low[~is_wide], levels)[0]
+        observed = np.histogram(pit.drawn[~pit.unknown], levels)[0]
         prior = np.where(observed > 0, prior, np.maximum(prior, 0.5))
         pseudo = float(prior.sum())
 

@@ -59,7 +59,7 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[NextStep]:
 
 def _repair(rows: AuditRows, options: str) -> NextStep:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
-    worst = rows.leading
+    worst = rows.problems[0]
     # an error along the forecast, or of people whom nothing describes, is not of single groups
     unnamed = (one for one in (*rows.learned, *rows.positive_part) if not one.columns or one.key)
     apart = (*rows.overall, *rows.by_forecast, *unnamed)
@@ -79,6 +79,12 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
         # them, unlike the rows of groups by features and of those found by search
         masks = [one for one in others if not (one.rule or one.columns or one.mass)]
         ruled = [*masks, *(one for one in rows.problems if one.rule)]
+    if not (is_of_all or ruled) and worst.mass and worst.features:
+        # a repair of all people would not be one of a group without a rule
+        names = worst.features
+        what = f"Name groups by {joined(names)} (the worst one has no rule); audit again, {APART}."
+        command = f"evenhand audit OTHER.csv {{}} --groups {_quoted(','.join(names))}"
+        return _step(rows, options, what, command, f"audit(model, {{}}, groups={list(names)})")
     if is_of_all or not ruled:
         command = "evenhand recalibrate OTHER.csv {} --out repaired"
         model = "RecalibratedRegressor(FrozenEstimator(model))"
@@ -98,7 +104,7 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     masks_of = ", groups=masks" if any(not one.rule for one in ruled) else ""
     line = f"repaired = found.repair({model}, {{}}{masks_of})"
     rest = ""
-    if worst is not None and (worst.mass or worst.key) and not worst.rule:
+    if (worst.mass or worst.key) and not worst.rule:
         by = f": name groups by {joined(worst.features)}" if worst.features else ""
         rest = f" (the worst one has no rule and is left out{by})"
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"

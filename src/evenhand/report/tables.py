@@ -26,6 +26,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
+from evenhand._kinds import HIGHER, LOWER
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
 from evenhand.report.kinds import IN_TIME, Kind, formatter_of, signed, units_of
 from evenhand.report.slots import capitalized, name_of
@@ -98,7 +99,8 @@ def groups(
     def bias(one: Finding) -> Value:
         if not kind.has_rates:
             return Value(signed(one.bias, show=plain_number), order=one.bias)
-        if one.bias is None:
+        # the bound of a group found by search is one of its error, of which a bias may be no part
+        if one.bias is None or (one.mass and one.direction not in (HIGHER, LOWER)):
             return estimate(one.size, points)
         reach = band(signed, one.bias_low, one.bias_high)
         if reach == UNKNOWN and one.least:
