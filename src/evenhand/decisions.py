@@ -659,9 +659,7 @@ def loss_guarantee(
         # the share of each person's draws; a constant loss equals its promise up to rounding
         exceeded = (losses > (1 + 1e-9) * multiple * promised).mean(axis=1)
         for name, kind, mass, level, mask in parts:
-            bound = min(
-                1.0, _factor(ways[mask], chosen[mask], forecast.is_randomized)[0] / multiple
-            )
+            bound = _factor(ways[mask], chosen[mask], forecast.is_randomized)[0] / multiple
             interval = _interval(exceeded[mask], losses.shape[1], level, random)
             means = [_mean(values[mask]) for values in (promised, losses, exceeded)]
             n_rows = int(mask.sum())
@@ -669,12 +667,13 @@ def loss_guarantee(
         most = _of_worst(exceeded, losses.shape[1], shares, confidence)
         for mass, high in zip(shares.tolist(), most, strict=True):
             # without draws average calibration allows all exceedances in the same group
-            bound = min(1.0, factor / multiple / (1.0 if forecast.is_randomized else mass))
+            bound = factor / multiple / (1.0 if forecast.is_randomized else mass)
             means = [np.nan, np.nan, cvar(exceeded, mass)]
             every = f"every group of {in_full(mass)}", "every", mass
             table.append((*every, multiple, rows.size, *means, 0.0, high, bound))
     columns = ["group", "kind", "mass", "k", "n", "promised", "realized", "exceeded"]
     found = pd.DataFrame(table, columns=[*columns, "low", "high", "bound"])
+    found["bound"] = found["bound"].clip(upper=1.0)
     cases = {
         "no claim": found["bound"] >= 1,
         "proven": found["high"] <= found["bound"],

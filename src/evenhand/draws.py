@@ -94,7 +94,7 @@ def check_id(value: str | int, place: str) -> str:
         )
         raise bad_input(place, "not be a whole number written as a float", repr(text), remedy)
     # most ids return here: each check below takes several times as long
-    if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
+    if text.isascii() and text.isprintable() and text and text == text.strip():
         return text
     if not text.strip():
         raise bad_input(place, "not be empty", repr(text), "fill it or drop the row")
@@ -177,8 +177,7 @@ def nodes(m: int) -> Floats:
     >>> nodes(4)
     array([[0.125, 0.375, 0.625, 0.875]])
     """
-    cells: Floats = np.arange(check_count("m", m), dtype=np.float64)[None, :]
-    return (cells + 0.5) / m
+    return (np.arange(check_count("m", m), dtype=np.float64)[None, :] + 0.5) / m
 
 
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:

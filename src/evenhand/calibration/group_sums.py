@@ -420,9 +420,9 @@ class GroupSums:
 
     sums: Mapping[str, Floats]
     error: Floats
-    slack: float = 0.0
-    centre: float = 0.0
-    counts_hits: bool = False
+    slack: float
+    centre: float
+    counts_hits: bool
     rows: GroupRows | None = None
     members: Callable[[int], Mask | Ints] | None = None
 
@@ -968,7 +968,7 @@ def rate_error(
     """
     w = np.ones(event.size) if weights is None else weights / weights.mean()
     n, size = event.size, n_effective(w)
-    rank, k = mid_ranks(probability, None if weights is None else w), n_parts(size)
+    rank, k = mid_ranks(probability, w), n_parts(size)
     parts = rank_parts(rank, k)
     n_bins = np.unique(parts).size
     excess, variance = event - probability, probability * (1 - probability)

@@ -170,7 +170,7 @@ class _Sizes(NamedTuple):
     unknown: float
     level: float
     spread: float
-    shares: dict[float, tuple[float, float, float]]
+    shares: dict[float, list[float]]
 
 
 def _ends(cells: Cells) -> tuple[Floats, Floats]:
@@ -216,7 +216,7 @@ def _sizes(cells: Cells, masses: Floats, jumps: Floats, last: float, unknown: fl
         inside = share_inside(low, high, level).mean(axis=-1)
         least = float(jumps @ inside)
         most = least + rest if last < (1 + level) / 2 else least
-        shares[level] = float(masses @ inside), least, most
+        shares[level] = np.clip((masses @ inside, least, most), 0.0, 1.0).tolist()
     some = masses > 0
     own = Cells(low[some], high[some], weights=masses[some])
     return _Sizes(
@@ -353,11 +353,9 @@ def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[flo
     return float(least), min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
 
 
-def _coverage(
-    shares: tuple[float, float, float], deviation: float, n: float, tail: float
-) -> Interval:
+def _coverage(shares: list[float], deviation: float, n: float, tail: float) -> Interval:
     """Return the coverage of a central interval; either end fails with probability `tail`."""
-    share, *ends = (min(max(one, 0.0), 1.0) for one in shares)
+    share, *ends = shares
     # trials of equal weight whose mean has the estimated variance (Korn & Graubard 1998)
     trials = min(share * (1 - share) / deviation**2, n) if deviation > 0 else n
     least, most = (end * trials for end in ends)
@@ -480,10 +478,7 @@ def censored_error(
         unknown = float((masses * (jumps == 0)) @ moved)
         found = _sizes(cells.at_points(), masses, jumps, 0.0, unknown)
     low, high = 0.0, 0.5
-    coverage = {
-        level: Interval(min(max(share, 0.0), 1.0), 0.0, 1.0)
-        for level, (share, *_) in found.shares.items()
-    }
+    coverage = {level: Interval(share, 0.0, 1.0) for level, (share, *_) in found.shares.items()}
     n, known = n_effective(cells.each_weight), cells.each_weight[~cells.unknown]
     if n >= LEAST_ROWS and known.any() and n_effective(known) >= LEAST_KNOWN:
         covariance = _covariance(own, end)

@@ -121,11 +121,12 @@ def conditional_miscoverage(
     matrix = TableEncoder().fit_transform(take_rows(table, order))
     some = pits.take(order)
     share = np.column_stack([covered(some, check_fraction("levels", one)) for one in levels])
-    predicted, ranks = _predictions(matrix, share - np.asarray(levels), some.weights)
+    excess = share - np.asarray(levels)
+    predicted, ranks = _predictions(matrix, excess, some.weights)
     later = slice(order.size - ranks.shape[0], None)
     share, weights = share[later], some.each_weight[later]
     part = weights / weights.sum()
-    gains = np.where(predicted >= 0, 1.0, -1.0) * (share - np.asarray(levels))
+    gains = np.where(predicted >= 0, 1.0, -1.0) * excess[later]
     mean = part @ gains
     # the terms are martingale differences up to their means, so their variances add up
     half = -special.ndtri((1 - confidence) / 2) * np.sqrt(part**2 @ (gains - mean) ** 2)
