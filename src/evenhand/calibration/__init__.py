@@ -4,6 +4,7 @@
 from evenhand.calibration.bands import (
     CDFBand,
     CDFBands,
+    Profile,
     SurvivalBand,
     betting_cvar,
     binomial_intervals,
@@ -11,8 +12,12 @@ from evenhand.calibration.bands import (
     error_interval,
     local_levels,
     local_levels_band,
+    mean_bounds,
+    paired_change,
     share_bound,
     share_interval,
+    weighted_mean_band,
+    weighted_share_band,
 )
 from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, divided
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
@@ -32,6 +37,7 @@ from evenhand.calibration.errors import (
     line_distance,
     middle_distances,
     n_effective,
+    over_draws,
     pathwise_errors,
     pit_histogram,
     quantile_distance,
@@ -62,14 +68,6 @@ from evenhand.calibration.kaplan_meier import (
     cut_off,
     estimated_error,
     rates_by_horizon,
-)
-from evenhand.calibration.means import (
-    Profile,
-    mean_bounds,
-    over_draws,
-    paired_change,
-    weighted_mean_band,
-    weighted_share_band,
 )
 
 __all__ = [

@@ -30,8 +30,7 @@ from evenhand._validate import (
 )
 from evenhand.calibration.bands import binomial_intervals, last_within
 from evenhand.calibration.cells import Cells, Events, divided
-from evenhand.calibration.errors import calibration_error, covered, n_effective
-from evenhand.calibration.means import over_draws
+from evenhand.calibration.errors import calibration_error, covered, n_effective, over_draws
 from evenhand.draws import RandomState, generator
 from evenhand.results import GivenForecast, plain, with_ends
 
