@@ -36,16 +36,23 @@ AVOIDED = {
 """Patterns of words, with what is written instead; snake_case names are searched as words."""
 
 
+SPACED = {words.replace(" ", r"\s+"): instead for words, instead in AVOIDED.items()}
+ANY = re.compile(rf"(?<![a-z])({'|'.join(SPACED)})(?![a-z])", re.IGNORECASE)
+
+
 def found_in(text):
     """Return each avoided word with its line and what to write instead."""
     # a sentence may be broken anywhere, in a comment or between two strings
     joined = re.sub(r"[\"']?\n\s*(#|f?[\"'])?\s*", "\n", text)
     found = []
-    for words, instead in AVOIDED.items():
-        spaced = words.replace(" ", r"\s+")
-        for match in re.finditer(rf"(?<![a-z])({spaced})(?![a-z])", joined, re.IGNORECASE):
-            line = joined.count("\n", 0, match.start()) + 1
-            found.append(f"line {line}: {match.group()!r}: {instead}")
+    for match in ANY.finditer(joined):
+        line = joined.count("\n", 0, match.start()) + 1
+        instead = [
+            other
+            for words, other in SPACED.items()
+            if re.match(rf"({words})(?![a-z])", match.group(), re.IGNORECASE)
+        ]
+        found.append(f"line {line}: {match.group()!r}: {instead[0]}")
     return found
 
 
