@@ -160,7 +160,7 @@ def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, 
     whole = watched(with_readings(place, tmp_path, readings))
     growing, state = tmp_path / "growing.sqlite", None
     n_read = 0
-    for day in range(1, 60, 2):
+    for day in range(1, 60, 5):
         until = datetime(2026, 1, 5, 12, tzinfo=UTC) + timedelta(days=day)
         new = [one for one in entries[n_read:] if one.time < until.isoformat()]
         append(growing, new, readings)

@@ -760,17 +760,20 @@ class _Problem:
         self, design: sparse.csr_array, precision: Floats, odds: Floats
     ) -> tuple[Floats, float]:
         """Return the largest posterior of terms that are added to log odds."""
+        across = design.T.tocsr()
+        row = np.repeat(np.arange(odds.size), np.diff(design.indptr))
 
         def loss(at: Floats) -> tuple[float, Floats, Floats]:
             moved = odds + design @ at
             losses = log_losses(moved, self.events.happened)
             p = special.expit(moved)
-            slope = design.T @ (self.weight * (p - self.events.happened)) + precision * at
+            slope = across @ (self.weight * (p - self.events.happened)) + precision * at
             return float(self.weight @ losses + precision @ at**2 / 2), slope, p
 
         def curvature(p: Floats) -> Floats:
-            weighted = design.multiply((self.weight * p * (1 - p))[:, None])
-            return np.asarray((weighted.T @ design).toarray() + np.diag(precision))
+            weighted = design.copy()
+            weighted.data *= (self.weight * p * (1 - p))[row]
+            return np.asarray((across @ weighted).toarray() + np.diag(precision))
 
         at = newton(loss, curvature, np.zeros(design.shape[1]), LEAST_EVENT_DECREMENT)
         value, _, p = loss(at)
