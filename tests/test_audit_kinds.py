@@ -236,6 +236,10 @@ def test_conditions_on_events():
     rate, bias = "certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.5) > 0.2"
     assert judged(parse_condition(rate), found).value == proof.event_rate(below=0.1, mass=0.2)
     forecast, y = outcomes("binary")
+    # what is true because there is no such group is no pass
+    few = judged(parse_condition("certified_event_rate(0.01, 0.2) > 0.2"), found)
+    share = (np.asarray(forecast.event_probability()) <= 0.01).mean()
+    assert f"mass must be at most {share:.3g}, the share of people" in few.reason
     low, high = proof.bias(0.5)
     assert judged(parse_condition(bias), found).value == max(-low, high)
     for shift in (-0.3, 0.3):  # either side may be the larger one

@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
 from evenhand._format import in_full
@@ -26,7 +27,7 @@ from evenhand.audits.result import Audit
 from evenhand.certificates import Certificate, question_keys
 from evenhand.distributions import OutcomeKind
 from evenhand.report import WHY, NoteKind, notes_of
-from evenhand.results import GateCondition, Note, Verdict
+from evenhand.results import GateCondition, Verdict
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -93,8 +94,10 @@ def parse_condition(text: str) -> GateCondition:
     if len(given) != len(names):
         form = f"{quantity}({', '.join(names)})" if names else quantity
         raise bad_input("--fail-if", f"be written as {form}", short(text), EXAMPLE)
-    numbers = [_number(part, text) for part in given]
-    most = _number(limit, text)
+    try:
+        *numbers, most = map(float, (*given, limit))
+    except ValueError as error:
+        raise bad_input("--fail-if", "have numbers", short(text), EXAMPLE) from error
     with about("--fail-if"):
         values = tuple(
             check_fraction(name, number, high_open=name != "mass")
@@ -110,15 +113,6 @@ def parse_condition(text: str) -> GateCondition:
     )
 
 
-def _number(text: str, whole: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise InputError(
-            f"--fail-if {short(whole)}: {short(text.strip())} is not a number; {EXAMPLE}"
-        ) from error
-
-
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     status = audit.status
     counts = {
@@ -132,8 +126,8 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     # the group size is the last argument of the other quantities
     *level, mass = arguments
     if audit.certificate is None:
-        unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
-        raise InputError(str((*unproven, "there is no certificate")[0]))
+        reasons = *notes_of(audit.notes, NoteKind.NO_CERTIFICATE), "there is no certificate"
+        raise InputError(str(reasons[0]))
     proof = audit.certificate
     if quantity in EVENTS:
         return _of_events(audit, proof, level, mass)
@@ -145,8 +139,8 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     # at size 1 the only group is all people, which one draw per person suffices to bound
     if mass < 1 and not proof.bounds_every_group and not has_floor:
         # a gate would not depend on the model; off an atom, the last reason is that of the gate
-        reasons = {key.rpartition(": ")[2]: WHY[why] for key, _, why in question_keys(proof)}
-        why = reasons["coverage" if level else "every group"]
+        open_ones = {key.rpartition(": ")[2]: WHY[why] for key, _, why in question_keys(proof)}
+        why = open_ones["coverage" if level else "every group"]
         why += f"; choose a level above {1 - mass:g}" if is_plain else ""
         raise InputError(f"nothing is proven for every group of {in_full(mass)} of people: {why}")
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
@@ -154,12 +148,16 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
 
 def _of_events(audit: Audit, proof: Certificate, below: Sequence[float], mass: float) -> float:
     if proof.events is None:
-        kind = "unknown" if audit.outcome_kind is None else str(audit.outcome_kind)
         raise InputError(
             "only forecasts of 0/1 outcomes and of outcomes with an atom at an end have certified"
-            f" events, and the outcome is {kind}"
+            f" events, and the outcome is {audit.outcome_kind or 'unknown'}"
         )
-    if below:
-        return proof.event_rate(below=below[0], mass=mass)
+    for most in below:
+        # a bound that is true because there is no such group would pass
+        share = np.average(proof.events.low <= most, weights=proof.events.count)
+        if share < mass:
+            rule = f"be at most {share:.3g}, the share of people with a probability up to {most:g}"
+            raise bad_input("mass", rule, mass)
+        return proof.event_rate(below=most, mass=mass)
     low, high = proof.bias(mass)
     return max(-low, high)
