@@ -49,6 +49,15 @@ def test_groups_are_values_halves_and_missing_values_of_the_first_update():
     assert sizes == [(f"age > {cut}", 100), ("age missing", 10)]
 
 
+def test_the_text_lists_the_halves_of_a_level_with_their_limit():
+    # near values, which many digits separate
+    level = 0.7 + 1e-6 * np.random.default_rng(1).uniform(size=99)
+    watch = Watch(groups=["predicted probability"])
+    watch.update(rows_of(99, **{"predicted probability": level}))
+    text = " ".join(watch.summary().split())
+    assert all(name in text for name in names(watch))
+
+
 def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch():
     watch = Watch(groups=["everyone", "town"], false_alarm=0.1)
     watch.update(rows_of(20, town=[f"t{i}" for i in range(4)] * 5))

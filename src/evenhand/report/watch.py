@@ -302,7 +302,7 @@ def sentences(watched: Watched) -> Iterator[Sentence]:
         yield Sentence(quiet, f"{watched.name('promise')}: ")
     promised = _promised(watched) if is_promised else "nothing, as no certificate was given."
     yield Sentence(promised, "Promised: ")
-    quiet_groups = [shortened(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
+    quiet_groups = [shortened(one["name"], 40) for one in watched.groups if not one["is_alarm"]]
     if draws and watched.n_rows and "draws" not in parts:
         quiet_groups.append(f"draws ({points(draws['error'])} points from uniform)")
     if quiet_groups:
