@@ -141,17 +141,14 @@ class Cells(OneLine):
     ) -> None:
         own = low
         low = _matrix(low)
-        high = low if high is None or high is own else _matrix(high)
-        if high.shape != low.shape:
-            raise bad_input("high", f"have the shape of low {low.shape}", f"{high.shape}")
+        high, drawn = (low if one is None or one is own else _matrix(one) for one in (high, drawn))
+        for name, one in (("high", high), ("drawn", drawn)):
+            if one.shape != low.shape:
+                raise bad_input(name, f"have the shape of low {low.shape}", f"{one.shape}")
         if ties is not None:
             share = check_probabilities("ties", check_rows("ties", ties, low.shape[0]))
             # rounding errors must not move a position out of its cell
             drawn = np.clip(low + share[:, None] * (high - low), low, high)
-        drawn = low if drawn is None or drawn is own else _matrix(drawn)
-        if drawn.shape != low.shape:
-            got = f"shapes {low.shape} and {high.shape}"
-            raise bad_input("cells", f"have the shape of pit {drawn.shape}", got)
         outside = (drawn < low) | (drawn > high)
         if outside.any():
             i, j = (int(k) for k in np.argwhere(outside)[0])
@@ -309,8 +306,7 @@ class Cells(OneLine):
         low, high = (link.ppf(end, draws) for end in (self.low, self.high))
         # both ends of a cell move up with the same draw: rounding errors alone could cross them
         high = np.maximum(low, high)
-        width = self.high - self.low
-        at = divided(self.drawn - self.low, width)
+        at = divided(self.drawn - self.low, self.high - self.low)
         drawn = np.clip(low + at * (high - low), low, high)
         return Cells(low, high, drawn, draws, reading=self.reading)
 
