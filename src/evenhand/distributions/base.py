@@ -290,7 +290,7 @@ class Distribution(ABC):
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Logarithm of the density, in nats per unit of `y`; `-inf` where there is none."""
-        return np.full(np.broadcast_shapes(np.shape(y), self.batch_shape), -np.inf)
+        return np.full(self._joint(y).shape, -np.inf)
 
     @property
     def outcome_kind(self) -> OutcomeKind:

@@ -188,10 +188,9 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
 
     def _at_scores(self, scores: Floats) -> Pair:
         """Return quantiles at normal scores, and the slopes of the normal scores of the CDF."""
-        shape = np.broadcast_shapes(scores.shape, self.batch_shape)
-        score = np.broadcast_to(scores, shape).ravel()
         rows = np.arange(int(np.prod(self.batch_shape))).reshape(self.batch_shape)
-        row = np.broadcast_to(rows, shape).ravel()
+        both = np.broadcast_arrays(scores, rows)
+        shape, (score, row) = both[0].shape, map(np.ravel, both)
         # the solver starts at the expansion of Cornish and Fisher, which diverges in far tails
         square = np.minimum(score**2, FAR_SCORE**2)
         mean, std, skew, kurtosis = (moment[row] for moment in self._moments)
@@ -538,11 +537,9 @@ class Counts(Distribution):
         return np.asarray(self._log_mass_of(k) + np.log(share) + integral)
 
     def point(self, tail: Tail) -> Floats:
-        near = tail.near()
-        shape = np.broadcast_shapes(near.log.shape, near.upper.shape, self.batch_shape)
-        log, upper = np.broadcast_to(near.log, shape), np.broadcast_to(near.upper, shape)
-        found = self._part(np.full(shape, True))._searched(log.ravel(), upper.ravel())
-        return found.reshape(shape)
+        log, upper, _ = np.broadcast_arrays(*tail.near(), np.empty(self.batch_shape))
+        found = self._part(np.full(log.shape, True))._searched(log.ravel(), upper.ravel())
+        return found.reshape(log.shape)
 
     def _searched(self, log: Floats, upper: Mask) -> Floats:
         """Return the quantiles of a batch (n,) by bisection, around those of a gamma variable."""
@@ -1111,8 +1108,7 @@ class Categorical(Distribution, support=1, probabilities=1):
 
     def point(self, tail: Tail) -> Floats:
         lower, upper = (logs[..., 1:-1] for logs in self._logs)
-        shape = np.broadcast_shapes(tail.log.shape, self.batch_shape)
-        log, is_upper = np.broadcast_to(tail.log, shape), np.broadcast_to(tail.upper, shape)
+        log, is_upper, _ = np.broadcast_arrays(*tail, np.empty(self.batch_shape))
         # values below the quantile: with too little probability up to them, or too much beyond
         short = count_below(lower, log - LEVEL_TOLERANCE, left=True)
         long = count_below(-upper, -(log + LEVEL_TOLERANCE), left=True)

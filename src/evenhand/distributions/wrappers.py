@@ -948,9 +948,8 @@ class Joined(Distribution):
 
     def _by_part(self, evaluate: Callable[..., Any], *arguments: ArrayLike) -> Floats:
         """Evaluate each batch at its rows of arguments that broadcast against the whole batch."""
-        shape = np.broadcast_shapes(self.batch_shape, *(np.shape(array) for array in arguments))
-        axis = len(shape) - len(self.batch_shape)
-        full = [np.broadcast_to(array, shape) for array in arguments]
+        every, *full = np.broadcast_arrays(np.empty(self.batch_shape), *arguments)
+        axis = every.ndim - len(self.batch_shape)
         parts = ((batch, [array.take(rows, axis) for array in full]) for rows, batch in self.parts)
         found: Floats = self._in_order([evaluate(batch, *some) for batch, some in parts], axis)
         return found
