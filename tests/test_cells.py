@@ -154,7 +154,7 @@ def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits():
     found = pits.drawn
     np.testing.assert_array_equal(found, as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0).drawn)
     refused("high must have the shape of low", as_cells, ([0.2, 0.3], [0.7]))
-    refused("lie in its cell", as_cells, ([0.5, 0.3], [0.2, 0.7]))
+    refused("lie between low and high", as_cells, ([0.5, 0.3], [0.2, 0.7]))
 
 
 def test_copies_of_a_pit_in_different_cells_are_not_dropped():

@@ -312,7 +312,7 @@ def test_what_proves_nothing_is_refused_in_one_line():
     refused("the same draws in rows .*person", _shared, twins)
     near = np.random.default_rng(0).uniform(0.90, 0.91, size=(30, 16))
     refused("one draw in each of 16 equal cells", _shared, near)
-    refused("k .*at least 1.* 0.5", guarantee, BUYER, k=0.5)
+    refused("k.* at least 1.* 0.5", guarantee, BUYER, k=0.5)
     refused("'g'.*empty", guarantee, BUYER, groups={"g": np.zeros(200, dtype=bool)})
     one = Forecast.from_normal([0.0], [1.0])
     refused(r"y .*one value per row \(1\)", loss_guarantee, BUYER, one, [0.0, 1.0])

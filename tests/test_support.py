@@ -131,7 +131,9 @@ def test_outcomes_at_and_beyond_a_bound(kind, link):
             assert np.isfinite(at)
         assert one.cdf(-1e-9)[0] == 0
         assert one.logpdf(-1e-9)[0] == -np.inf
-    refused(r"y must lie within the support of the forecasts, got -1", log_score, forecast, [-1.0])
+    refused(
+        r"y\[0\] must lie within the support of the forecasts, got -1", log_score, forecast, [-1.0]
+    )
 
 
 def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes():

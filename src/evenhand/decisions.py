@@ -629,9 +629,9 @@ def loss_guarantee(
     n = len(forecast)
     outcomes = check_rows("y", y, n)
     multiples = np.unique(check_finite("k", np.atleast_1d(k)))
-    if (multiples < 1).any():  # the theorem's bound would exceed 1
-        remedy = "k=2 counts losses above twice the promise"
-        raise bad_input("k", "be at least 1", float(multiples.min()), remedy)
+    # the theorem's bound would exceed 1
+    remedy = "k=2 counts losses above twice the promise"
+    refuse_entry("k", multiples, multiples < 1, "be at least 1", remedy)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
     masks = check_groups(groups, n, y if X is None else X)

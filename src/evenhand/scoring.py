@@ -25,6 +25,7 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
     check_weights,
+    refuse_entry,
 )
 from evenhand.calibration import binomial_intervals, check_events, mid_ranks, over_draws, rank_parts
 from evenhand.draws import nodes
@@ -224,11 +225,9 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
     """
     outcomes = check_finite("y", y)
     scores = log_loss(forecast, outcomes)
-    outside = np.isposinf(scores)
-    if outside.any():
-        rule = "lie within the support of the forecasts"
-        remedy = "correct the outcome, or fit the forecaster with a wider support"
-        raise bad_input("y", rule, f"{outcomes[outside][0]:g}", remedy)
+    rule = "lie within the support of the forecasts"
+    remedy = "correct the outcome, or fit the forecaster with a wider support"
+    refuse_entry("y", outcomes, np.isposinf(scores), rule, remedy)
     return scores
 
 

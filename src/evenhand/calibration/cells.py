@@ -149,11 +149,7 @@ class Cells(OneLine):
             share = check_probabilities("ties", check_rows("ties", ties, low.shape[0]))
             # rounding errors must not move a position out of its cell
             drawn = np.clip(low + share[:, None] * (high - low), low, high)
-        outside = (drawn < low) | (drawn > high)
-        if outside.any():
-            i, j = (int(k) for k in np.argwhere(outside)[0])
-            got = f"{drawn[i, j]:g} in [{low[i, j]:g}, {high[i, j]:g}]"
-            raise bad_input(f"pit[{i}, {j}]", "lie in its cell", got)
+        refuse_entry("drawn", drawn, (drawn < low) | (drawn > high), "lie between low and high")
         if np.array_equal(low, high):
             low = high = drawn
         n = low.shape[0]
