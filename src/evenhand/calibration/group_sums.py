@@ -343,8 +343,7 @@ class GroupRows:
     def totals(self, masks: Iterable[Mask]) -> dict[str, Floats]:
         """Return the sums over groups of known members, of mean PITs ("pit") as well."""
         cells = self.cells
-        pit = cells.low.mean(axis=-1)
-        pit = pit if cells.are_points else (pit + cells.high.mean(axis=-1)) / 2
+        pit = (cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2
         values = np.vstack((self.matrix, pit if cells.weights is None else cells.weights * pit))
         sums = np.array([values.compress(mask, axis=-1).sum(axis=-1) for mask in masks])
         return dict(zip((*self.values, "pit"), sums.reshape(-1, len(values)).T, strict=True))
