@@ -187,7 +187,7 @@ def test_rows_and_columns_may_come_in_any_order(table, random):
 
 def test_of_two_levels_the_one_in_the_group_is_named():
     both = pd.Series(["man", "woman", "woman"], name="sex")
-    column = EncodedColumn.fit("category", "sex", both)
+    column = EncodedColumn.fit("sex", both)
     for output in (0, 1):
         for low, high in ((-np.inf, 0.5), (0.5, np.inf)):
             condition = column.condition(output, low, high)
@@ -197,6 +197,6 @@ def test_of_two_levels_the_one_in_the_group_is_named():
             assert group.operator == "="
             assert ((both == group.value).to_numpy() == expected).all()
     # a missing value meets "sex != man" and not "sex = woman"
-    missing = EncodedColumn.fit("category", "sex", pd.Series(["man", "woman", None], name="sex"))
+    missing = EncodedColumn.fit("sex", pd.Series(["man", "woman", None], name="sex"))
     condition = missing.condition(0, -np.inf, 0.5)
     assert [group.operator for group in condition.comparisons] == ["!="]

@@ -178,7 +178,7 @@ _place: ContextVar[tuple[str, int]] = ContextVar("place", default=("X", 0))
 
 @contextmanager
 def counted_from(start: int) -> Iterator[None]:
-    """Let forecasts in columns count rows from one that is not the first of their table."""
+    """Count rows, in messages, from one that is not the first of their table."""
     source, first = _place.get()
     token = _place.set((source, first + start))
     try:
@@ -381,10 +381,10 @@ def coding_of(cells: Sequence[object]) -> str | None:
     'code ordered values as numbers, such as 1, 2, 3'
     >>> coding_of([1.5, "?"])
     """
-    words = {cell for cell in cells if isinstance(cell, str)}
-    if not 2 <= len(words) < MIN_DISTINCT or not all(isinstance(cell, str) for cell in cells):
+    n_words = len(set(cells)) if all(isinstance(cell, str) for cell in cells) else 0
+    if not 2 <= n_words < MIN_DISTINCT:
         return None
-    if len(words) == 2:
+    if n_words == 2:
         return "code the event as 1 and the other value as 0"
     return "code ordered values as numbers, such as 1, 2, 3"
 

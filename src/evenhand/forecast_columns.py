@@ -401,18 +401,15 @@ class ForecastColumns:
         """Return the kind of outcome, whatever `y` is."""
         return self.outcome_kind("X")
 
-    def check_outcomes(
-        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
-    ) -> None:
+    def check_outcomes(self, y: Floats, table: pd.DataFrame, *, target: str, source: str) -> None:
         """Refuse outcomes that the forecasts cannot describe.
 
-        `target` is the column with the outcomes and `start` the number of the first row within its
-        file. Raises InputError if a 0/1 outcome has another value, a count is not a whole number of
-        at least 0, a value is not among those of `pmf=`, or an amount with zeros or a time is
-        below 0.
+        `target` is the column with the outcomes. Raises InputError if a 0/1 outcome has another
+        value, a count is not a whole number of at least 0, a value is not among those of `pmf=`, or
+        an amount with zeros or a time is below 0.
         """
         place = f"{source}: column {target!r}"
-        refuse = partial(refuse_row, values=y, place=place, start=start)
+        refuse = partial(refuse_row, values=y, place=place)
         kind = self.outcome_kind(source)
         if self.is_mean_alone and np.isin(y, (0.0, 1.0)).all():
             raise InputError(
@@ -424,7 +421,7 @@ class ForecastColumns:
             return
         match kind:
             case OutcomeKind.BINARY:
-                check_event_values(y, target=target, source=source, start=start)
+                check_event_values(y, target=target, source=source)
             case OutcomeKind.HURDLE:
                 refuse(y < 0, rule="be 0 or above for chance_of_zero=")
             case OutcomeKind.COUNT if self.pmf is not None:
@@ -439,7 +436,7 @@ class ForecastColumns:
                 rule = f"be a whole number{least} for outcome=count"
                 refuse(~is_possible, rule=rule)
 
-    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
+    def of(self, table: pd.DataFrame, source: str) -> tuple[Forecast, None]:
         """Return the forecasts."""
         kind = self.outcome_kind(source)
         if self.is_mean_alone:
@@ -457,9 +454,7 @@ class ForecastColumns:
                 raise bad_input("survival=", "name a column for a time above 0", got)
             columns["survival"] = later
         values = {
-            option: np.column_stack(
-                [number_column(table, name, source=source, start=start) for name in names]
-            )
+            option: np.column_stack([number_column(table, name, source=source) for name in names])
             for option, names in columns.items()
         }
         parameters = {
@@ -468,7 +463,7 @@ class ForecastColumns:
             for name in (option, PARAMETERS.get(option, option))
         }
         # values that make no forecast are refused where forecasts are made
-        with about(source, start, **parameters):
+        with about(source, place_of_rows()[1], **parameters):
             if kind is OutcomeKind.BINARY:
                 return Forecast.from_probability(values["probability"][:, 0]), None
             numbers = {name: np.array([*found.values()]) for name, found in columns.items()}
@@ -525,18 +520,15 @@ class ForecastColumns:
         """
         if not hasattr(X, "columns"):
             raise bad_input("X", "be a table with columns of forecasts", type(X).__name__)
-        return self.of(as_pandas(X), *place_of_rows())[0]
+        return self.of(as_pandas(X), place_of_rows()[0])[0]
 
     def predict(self, X: Any) -> Floats:
         """Return the means of the forecasts, shape (n,); they may be all that is known."""
         if self.is_mean_alone:
-            source, start = place_of_rows()
-            return number_column(as_pandas(X), str(self.mean), source=source, start=start)
+            return number_column(as_pandas(X), str(self.mean), source=place_of_rows()[0])
         return self.forecast(X).mean()
 
-    def forecast_and_predict(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> tuple[Forecast, Floats]:
+    def forecast_and_predict(self, X: Any, r: ArrayLike | None) -> tuple[Forecast, Floats]:
         """Return `forecast` and `predict` of the same rows."""
         forecast = self.forecast(X)
         return forecast, forecast.mean()
@@ -557,7 +549,7 @@ MOST_VALUES = 8
 """Largest number of values of the outcome that a message lists."""
 
 
-def check_event_values(y: Floats, *, target: str, source: str, start: int = 0) -> None:
+def check_event_values(y: Floats, *, target: str, source: str) -> None:
     """Refuse values other than 0 and 1; parameters as in `check_outcomes`.
 
     Examples
@@ -569,7 +561,7 @@ def check_event_values(y: Floats, *, target: str, source: str, start: int = 0) -
     """
     remedy = "code the event as 1, or drop the row"
     place = f"{source}: column {target!r}"
-    refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", remedy, start)
+    refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", remedy)
 
 
 def _values(support: list[float]) -> str:

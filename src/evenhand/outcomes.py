@@ -368,17 +368,14 @@ def rounding_step(y: ArrayLike) -> float | None:
     gaps = np.diff(values)
     reach = float(values[-1] - values[0])
     step = float(gaps.min())
-    if values.size > (1 - REPEATED) * outcomes.size or not _divides(step, gaps):
+    off = np.abs(gaps - step * np.round(gaps / step))
+    if values.size > (1 - REPEATED) * outcomes.size or off.max() > TOLERANCE * step:
         step = _common_divisor(gaps, reach / MOST_CELLS) if values.size >= LEAST_VALUES else 0.0
     if step == 0:
         return None
     # the smallest gap has a rounding error of its own: divide the whole range instead
     step = reach / float(np.round(gaps / step).sum())
     return float(np.format_float_positional(step, precision=10, fractional=False))
-
-
-def _divides(step: float, gaps: Floats) -> bool:
-    return bool(np.abs(gaps - step * np.round(gaps / step)).max() <= TOLERANCE * step)
 
 
 def _common_divisor(gaps: Floats, least: float) -> float:

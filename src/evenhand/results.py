@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypedDict, TypeVar
@@ -79,6 +80,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, msgspec.Struct):
         return plain(msgspec.structs.asdict(value))
+    if is_dataclass(value):
+        return plain(asdict(value))  # type: ignore[arg-type]
     # numbers of NumPy
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value

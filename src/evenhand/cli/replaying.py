@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from evenhand._format import count
+from evenhand._validate import counted_from
 from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import with_options
 from evenhand.cli.output import Decision, fail, inform, show_result
@@ -186,8 +187,9 @@ def _columns(
     for part, source in enumerate(parts.names):
         starts.append(len(ids))
         for start, block in parts.blocks(part, list(dict.fromkeys(wanted))):
-            ids += tables.id_column(block, id_column, source=source, start=start)
-            y.append(tables.number_column(block, target, source=source, start=start))
+            with counted_from(start):
+                ids += tables.id_column(block, id_column, source=source)
+                y.append(tables.number_column(block, target, source=source))
             if observed is not None:
                 times += block[observed].tolist()
     places = service.RowPlaces(parts.names, tuple(starts))

@@ -406,8 +406,7 @@ def audit_in_parts(
         )
     for note in report.notes_of(found.notes, report.NoteKind.PART_LEFT_OUT):
         inform(f"warning: {note}")
-    blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
-    return _with_keys(found, request, parts.columns, blocks)
+    return _with_keys(found, request, parts.columns, _readable_blocks(parts))
 
 
 def _with_keys(
@@ -429,7 +428,8 @@ def _with_keys(
     return found.with_rows(provenance=found.provenance | {"draws": hashes})
 
 
-def _readable_blocks(parts: tables.Parts, i: int) -> Iterator[pd.DataFrame]:
-    with suppress(InputError):  # a skipped part, which was already reported
-        for _, block in parts.blocks(i, ["context", "key"]):
-            yield block
+def _readable_blocks(parts: tables.Parts) -> Iterator[pd.DataFrame]:
+    for i in range(len(parts)):
+        with suppress(InputError):  # a skipped part, which was already reported
+            for _, block in parts.blocks(i, ["context", "key"]):
+                yield block

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._files import Partial, check_folder, link_target
-from evenhand._validate import Floats, InputError, check_column
+from evenhand._validate import Floats, InputError, check_column, counted_from
 from evenhand.distributions import Categorical, OutcomeKind, as_hurdle, curve_times, found_inside
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -98,8 +98,9 @@ def survival_times(forecast: Forecast) -> list[float]:
     if forecast.outcome_kind is not OutcomeKind.HURDLE:
         return times
     hurdle = as_hurdle(forecast.distribution)
-    horizon = [] if hurdle.end == "low" else [hurdle.at]
-    return [*(time for time in times if horizon and time < hurdle.at), *horizon]
+    if hurdle.end == "low":
+        return []
+    return [*(time for time in times if time < hurdle.at), hurdle.at]
 
 
 def text_of_written(forecast: Forecast, counts: int) -> str | None:
@@ -323,8 +324,8 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
     is_named = LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()
     if is_file and (is_shared or skip_bad):
         # a part of a folder can be discarded, but not rows of a file
-        why = "a bad part may be found after half of it is written"
-        why = "each worker writes its own parts" if is_shared else why
+        late = "a bad part may be found after half of it is written"
+        why = "each worker writes its own parts" if is_shared else late
         raise InputError(
             f"{target} is a file, but a folder is needed here because {why}; name a new folder"
         )
@@ -375,7 +376,8 @@ class ForecastJob:
             # rows without ids are numbered
             ids: Sequence[str | int] = range(start, start + len(table))
             for name in self.ids:
-                ids = id_column(table, name, source=source, start=start)
+                with counted_from(start):
+                    ids = id_column(table, name, source=source)
                 _warn_of_guarded(ids, f"{source}: column {name!r}", start)
             r = None if draws is None else draws(ids)
             forecast, mean = self.forecast(table, source, start, r)

@@ -195,18 +195,18 @@ def survey_part(shared: tuple[AuditColumns, int], parts: Parts, i: int) -> Surve
     people: list[People] = []
     unseen: list[UnseenValues] = []
     for block, (start, table) in enumerate(parts.blocks(i, columns.scored)):
-        y = number_column(table, columns.target, source=source, start=start)
-        n += y.size
-        # little-endian, so that the hash does not depend on the machine
-        hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
-        # reading forecasts from columns checks them, so a bad part is found in the first pass
-        columns.subject.of(table, source, start)
-        columns.subject.check_outcomes(y, table, target=columns.target, source=source, start=start)
-        if columns.person is not None:
-            labels = id_column(table, columns.person, source=source, start=start)
-            chance = block_generator(seed, SURVEY, i, block).random(y.size)
-            people.append(People.of(labels, i, start, chance))
-        with about(source):
+        with about(source, start):
+            y = number_column(table, columns.target, source=source)
+            n += y.size
+            # little-endian, so that the hash does not depend on the machine
+            hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
+            # reading forecasts from columns checks them, so a bad part is found in the first pass
+            columns.subject.of(table, source)
+            columns.subject.check_outcomes(y, table, target=columns.target, source=source)
+            if columns.person is not None:
+                labels = id_column(table, columns.person, source=source)
+                chance = block_generator(seed, SURVEY, i, block).random(y.size)
+                people.append(People.of(labels, i, start, chance))
             found = {name: Seen.of(table[name]) for name in columns.named}
             unseen.append(UnseenValues.of(columns.subject.schema, table))
         seen = {name: seen[name] + found[name] for name in seen} or found
@@ -280,11 +280,11 @@ def count_part(
     for block, (start, whole) in enumerate(parts.blocks(i, columns.scored)):
         table = whole if rows is None else whole.iloc[_within(rows, start, len(whole))]
         if len(table):
-            y = number_column(table, columns.target, source=source, start=start)
-            model, X = columns.subject.of(table, source, start)
             # keyed by part and block, so draws depend on neither worker nor order
             random = block_generator(seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
+                y = number_column(table, columns.target, source=source)
+                model, X = columns.subject.of(table, source)
                 counts = total(counts, count_rows(model, X, y, table, plan, random))
     return counts
 
@@ -428,12 +428,13 @@ def audit_parts(
     subject = as_subject(model)
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
-    skipped = dict(parts.skipped) if skip_bad else None
-    over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
+    skipped = dict(parts.skipped)
+    noted = skipped if skip_bad else None
+    over = partial(over_parts, parts=parts, client=client, skipped=noted, verbose=verbose)
     parts = typed_parts(over, parts, (*columns.named, *columns.searched), subject.schema)
     over = partial(over, parts=parts)
     # parts skipped when the table was opened or typed are not read again
-    unread = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
+    unread = [i for i in range(len(parts)) if parts.names[i] not in skipped]
     found = over(survey_part, (columns, seed), numbers=unread, description="reading")
     # in the order of the parts, because it determines how values of mixed types are written
     surveys = {i: one for i, one in sorted(found, key=itemgetter(0)) if one is not None}
@@ -460,11 +461,18 @@ def audit_parts(
         name: Partition.learn(sample[name], name, source=columns.source, seen=seen[name])
         for name in columns.named
     }
-    good = [i for i in surveys if parts.names[i] not in (skipped or {})]
+    good = [i for i in surveys if parts.names[i] not in skipped]
     counted_rows = None
     if sum(surveys[i].n_rows if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted)
-        rows = None if kept is None else _bits(kept, surveys)
+        rows = (
+            None
+            if kept is None
+            else {
+                i: np.packbits(np.isin(np.arange(surveys[i].n_rows), one))
+                for i, one in kept.items()
+            }
+        )
         shared = (columns, plan, rows, seed)
         counted_rows, good = added(over(count_part, shared, numbers=good, description="scoring"))
         # parts skipped during scoring must not be part of the searches either
@@ -474,12 +482,7 @@ def audit_parts(
         audit = _audited(columns, sample, known, counted_rows, **asked)
     if person is not None and audit.certificate is not None:
         audit = replace(audit, certificate=replace(audit.certificate, one_row_each=True))
-    return _sourced(audit, surveys, good, skipped or {}, sample, columns)
-
-
-def _bits(rows: Mapping[int, Ints], surveys: Mapping[int, Survey]) -> RowBits:
-    """Return rows of each part as bits."""
-    return {i: np.packbits(np.isin(np.arange(surveys[i].n_rows), one)) for i, one in rows.items()}
+    return _sourced(audit, surveys, good, skipped, sample, columns)
 
 
 def _seed(random_state: RandomState) -> int:

@@ -60,12 +60,10 @@ class ModelSubject:
             self._kind = _forecast_of(self, table.head(1), source).outcome_kind
         return self._kind
 
-    def check_outcomes(
-        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
-    ) -> None:
+    def check_outcomes(self, y: Floats, table: pd.DataFrame, *, target: str, source: str) -> None:
         """Refuse values other than 0 and 1 where the forecaster predicts a 0/1 outcome."""
         if self.outcome_kind_in(table, source) is OutcomeKind.BINARY:
-            check_event_values(y, target=target, source=source, start=start)
+            check_event_values(y, target=target, source=source)
 
     @property
     def inner(self) -> ForecastColumns | None:
@@ -75,7 +73,7 @@ class ModelSubject:
             found = found.estimator
         return found if isinstance(found, ForecastColumns) else None
 
-    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
+    def of(self, table: pd.DataFrame, source: str) -> tuple[Any, pd.DataFrame]:
         """Return the forecaster and its input columns."""
         return self.forecaster, table[self.columns(table.columns, source)]
 

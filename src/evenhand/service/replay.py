@@ -13,6 +13,7 @@ from evenhand._table import Column, Table
 from evenhand._validate import AnyPath, InputError, about, as_number, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
+from evenhand.results import plain
 from evenhand.service.contexts import (
     base_of,
     context_of,
@@ -178,10 +179,7 @@ class Replay(Summarized):
             "is_identical": self.is_identical,
             **{name: getattr(self, name) for name in named},
             "log": {"n_entries": self.head.number, "head": asdict(self.head), "clock": self.clock},
-            "checks": [
-                asdict(one) | {"differences": [asdict(two) for two in one.differences]}
-                for one in self.checks
-            ],
+            "checks": plain(self.checks),
         }
 
     def __repr__(self) -> str:
@@ -502,8 +500,8 @@ def _rows(parts: Parts, reader: FeatureReader, ids: str | None) -> Iterator[tupl
     for part, source in enumerate(parts.names):
         for start, block in typed.blocks(part, wanted):
             people: list[Any] = [None] * len(block)
-            if ids is not None:
-                people = list(id_column(block, ids, source=source, start=start))
-            with about(source):
+            with about(source, start):
+                if ids is not None:
+                    people = list(id_column(block, ids, source=source))
                 read = reader.read_all(block[names])
             yield from zip(read, people, strict=True)

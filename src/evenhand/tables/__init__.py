@@ -54,6 +54,7 @@ from evenhand.tables.values import (
     id_column,
     is_text,
     level,
+    moments,
     number_column,
     numbers,
     of_levels,

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, read_state, typed_fields
+from evenhand.results import plain
 from evenhand.tables.groups import Condition, Group, Operator
 from evenhand.tables.values import (
     ColumnKind,
     Series,
-    as_json,
     as_pandas,
     as_table,
     booleans,
@@ -75,8 +75,9 @@ class EncodedColumn:
     levels: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, kind: ColumnKind, name: str, values: Series) -> Self:
+    def fit(cls, name: str, values: Series) -> Self:
         """Learn the encoding of one column."""
+        kind = encoded_kind(values, name)
         if kind != "category":
             found = _numbers(kind, name, values)
             center = (0.0, 0.0) if kind == "boolean" else _mean_and_scale(found)
@@ -261,10 +262,7 @@ class TableEncoder:
         table, named = _named_table(X)
         if table.shape[0] == 0 or table.shape[1] == 0:
             raise bad_input("X", "have at least one row and one column", f"shape {table.shape}")
-        self.columns_ = tuple(
-            EncodedColumn.fit(encoded_kind(table[name], name), name, table[name])
-            for name in table.columns
-        )
+        self.columns_ = tuple(EncodedColumn.fit(name, table[name]) for name in table.columns)
         self.named_ = named
         return self
 
@@ -314,7 +312,7 @@ class TableEncoder:
 
     def to_state(self) -> dict[str, Any]:
         """Return the learned encodings as JSON values."""
-        return {"named": self.named_, "columns": [as_json(column) for column in self.columns_]}
+        return {"named": self.named_, "columns": plain(self.columns_)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 
 from evenhand._files import Partial, link_target
 from evenhand._format import count
-from evenhand._validate import AnyPath, InputError, bad_input, check_column, short
+from evenhand._validate import AnyPath, InputError, bad_input, check_column, counted_from, short
 from evenhand.tables.values import refuse_repeated_names, row_blocks
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -223,9 +223,8 @@ def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, 
 
 # --- block-wise reading of tables larger than memory
 
-# takes the block and, for messages, the file name and the number of the block's first row. Must
-# be picklable.
-Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
+# takes the block and, for messages, the file name. Must be picklable.
+Typing = Callable[[pd.DataFrame, str], pd.DataFrame]
 """Converts the columns of a block to their kinds."""
 
 
@@ -294,7 +293,10 @@ class Parts:
         chosen = self.columns if columns is None else columns
         for start, table in self.tables(i, chosen, size):
             block = to_pandas(table)
-            yield start, block if self.kinds is None else self.kinds(block, self.names[i], start)
+            if self.kinds is not None:
+                with counted_from(start):
+                    block = self.kinds(block, self.names[i])
+            yield start, block
             if self.advance is not None:
                 self.advance(len(block))
 

@@ -29,10 +29,10 @@ from evenhand._validate import (
     read_state,
     typed_fields,
 )
+from evenhand.results import plain
 from evenhand.tables.values import (
     ColumnKind,
     Series,
-    as_json,
     as_pandas,
     as_table,
     column_kind,
@@ -451,9 +451,9 @@ class Partition:
         names: Any = [*self.names, None]  # code -1 selects the last entry
         return np.array(names, dtype=object)[self.codes(values)]
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> Any:
         """Return the partition as JSON values."""
-        return as_json(self)
+        return plain(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -841,7 +841,7 @@ class GroupRule:
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the rule as JSON values."""
-        return [as_json(condition) for condition in self.conditions]
+        return [plain(condition) for condition in self.conditions]
 
     @classmethod
     def from_state(cls, state: Sequence[Mapping[str, Any]]) -> Self:
@@ -907,12 +907,11 @@ def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
     forecasts of another kind.
     """
     wanted = {name: OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))] for name in names}
-    blocks = [
-        {name: value(part).reshape(len(part), -1).mean(axis=-1) for name, value in wanted.items()}
-        for _, part in forecast.blocks()
-    ]
-    columns = {name: np.concatenate([block[name] for block in blocks]) for name in wanted}
-    return pd.DataFrame(columns, index=range(len(forecast)))
+    found = []
+    for _, part in forecast.blocks():
+        means = {k: value(part).reshape(len(part), -1).mean(axis=-1) for k, value in wanted.items()}
+        found.append(pd.DataFrame(means, index=range(len(part))))
+    return pd.concat(found, ignore_index=True)
 
 
 def _event(forecast: Forecast, name: str, kind: OutcomeKind, end: str | None = None) -> Floats:

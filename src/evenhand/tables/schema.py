@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from msgspec import to_builtins
 from numpy.typing import NDArray
 from pyarrow import compute
 
@@ -29,7 +30,6 @@ from evenhand.tables.values import (
     FEW,
     ColumnKind,
     Series,
-    as_json,
     as_mask,
     as_numbers,
     as_pandas,
@@ -132,24 +132,24 @@ class Column:
         categories = _categories(values, dtype)
         return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=categories)
 
-    def read(self, values: Series, place: str, start: int = 0) -> Series:
+    def read(self, values: Series, place: str) -> Series:
         """Convert a column to this kind; columns of this kind are returned unchanged."""
         # categorical numbers, booleans or dates are treated as plain ones
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
-            found = numbers(values, place, start)
+            found = numbers(values, place)
             if not is_plain_number(values.dtype):
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")
-            return rounded(values, place, start, self.dtype) if has_digits else values
+            return rounded(values, place, self.dtype) if has_digits else values
         if self.kind == "boolean":
             is_read = values.dtype in (np.bool_, pd.BooleanDtype())
-            return values if is_read else booleans(values, place, start)
+            return values if is_read else booleans(values, place)
         if self.kind == "date":
             dtype = self.dtype if self.dtype.startswith("datetime64") else None
-            return dates(values, place, start, dtype=dtype)
+            return dates(values, place, dtype)
         if self.kind == "category":
             return self._read_levels(values, place)
         return values
@@ -203,11 +203,10 @@ class Schema:
     def __contains__(self, name: object) -> bool:
         return name in self.names
 
-    def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
+    def apply(self, frame: pd.DataFrame, source: str) -> pd.DataFrame:
         """Convert columns of a table to the kinds of the schema; other columns are unchanged.
 
-        For messages, `source` is the name of the file, "" for a table in memory, and `start` the
-        number, from 0, of the first row within the file.
+        For messages, `source` is the name of the file, "" for a table in memory.
         """
         known = {column.name: column for column in self.columns}
         changed: dict[int, Series] = {}
@@ -215,7 +214,7 @@ class Schema:
             name = str(label)
             if name in known:
                 place = f"{source}: column {name!r}" if source else f"column {name!r}"
-                read = known[name].read(values, place, start)
+                read = known[name].read(values, place)
                 if read is not values:
                     changed[i] = read
         if not changed:  # the same object, by which callers know that they can keep the original
@@ -238,17 +237,22 @@ class Schema:
         values = frame.to_numpy(dtype=np.float64)
         return bool(((values >= least) & (values <= greatest)).all())
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all columns are numbers in which models accept any number of digits."""
+        return all(column.kind == "number" and column.dtype == "object" for column in self.columns)
+
     @cached_property
     def _number_ends(self) -> tuple[Floats, Floats] | None:
-        """Ranges of the columns, if all are numbers in which models accept any number of digits."""
-        if not all(column.kind == "number" and column.dtype == "object" for column in self.columns):
+        """Ranges of the columns, if all are plain numbers."""
+        if not self.are_numbers:
             return None
         least, greatest = np.reshape([column.ends for column in self.columns], (-1, 2)).T
         return least, greatest
 
-    def to_state(self) -> list[dict[str, Any]]:
+    def to_state(self) -> Any:
         """Return the schema as JSON values."""
-        return [as_json(column) for column in self.columns]
+        return to_builtins(self.columns)
 
     @classmethod
     def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:

@@ -6,7 +6,6 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
@@ -27,6 +26,7 @@ from evenhand._validate import (
     check_column,
     coded,
     coding_of,
+    place_of_rows,
     short,
 )
 from evenhand.draws import check_id, id_text
@@ -61,19 +61,16 @@ INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 """Infinite numbers."""
 
 
-def refuse_row(
-    wrong: Mask, values: Any, place: str, rule: str, remedy: str = REMEDY, start: int = 0
-) -> None:
-    """Raise InputError for the first row marked as wrong, with its value.
+def refuse_row(wrong: Mask, values: Any, place: str, rule: str, remedy: str = REMEDY) -> None:
+    """Raise InputError for the first row of a column or an array marked as wrong, with its value.
 
-    `values` are a column or an array, and `start` is the number, from 0, of the first row within
-    its file.
+    Rows are counted as `place_of_rows` counts them.
     """
     if wrong.any():
         row = int(np.argmax(wrong))
         value = take_rows(values, row)
         got = f"{value:.10g}" if isinstance(value, float | np.floating) else short(value)
-        raise bad_input(f"{place}, row {start + row + 1}", rule, got, remedy)
+        raise bad_input(f"{place}, row {place_of_rows()[1] + row + 1}", rule, got, remedy)
 
 
 def is_text(values: Series) -> bool:
@@ -169,23 +166,20 @@ def column_of(table: pd.DataFrame, column: str, source: str) -> Series:
     return table.iloc[:, names.index(check_column(str(column), names, source))]
 
 
-def number_column(
-    table: pd.DataFrame, column: str, *, source: str, start: int = 0, option: str = ""
-) -> Floats:
+def number_column(table: pd.DataFrame, column: str, *, source: str, option: str = "") -> Floats:
     """Return a column as finite float64 numbers, shape (n_samples,).
 
-    Text is accepted if every cell is a number; booleans become 0 and 1. For messages, `start` is
-    the number, from 0, of the table's first row within the file, and `option` the option that drops
-    rows with missing values. Raises InputError if there is no such column, or a value is text, a
-    date, missing or infinite.
+    Text is accepted if every cell is a number; booleans become 0 and 1. For messages, `option` is
+    the option that drops rows with missing values. Raises InputError if there is no such column, or
+    a value is text, a date, missing or infinite.
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}"
-    found = numbers(values, place, start)
+    found = numbers(values, place)
     missing = np.isnan(found)
     if missing.any():
         n = int(missing.sum())
-        first = start + int(np.argmax(missing)) + 1
+        first = place_of_rows()[1] + int(np.argmax(missing)) + 1
         raise InputError(
             f"{place} has {count(n, 'missing value')}, the first in row {first}; drop such rows"
             + f" with {option}" * bool(option)
@@ -193,7 +187,7 @@ def number_column(
     return found
 
 
-def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
+def id_column(table: pd.DataFrame, column: str, *, source: str) -> list[str | int]:
     """Return a column of ids, text or whole numbers, unchanged.
 
     Raises InputError if there is no such column, or an id is missing, empty, a float or of another
@@ -201,13 +195,13 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}, row "
-    remedy = "write ids as text, as decimal numbers lose digits"
     ids: list[str | int] = []
     cells = zip(values.tolist(), values.isna(), strict=True)
-    for row, (value, missing) in enumerate(cells, start=start + 1):
+    for row, (value, missing) in enumerate(cells, start=place_of_rows()[1] + 1):
         if missing or value == "":
             raise InputError(f"{place}{row} has no id; fill it or drop the row")
         if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+            remedy = "write ids as text, as decimal numbers lose digits"
             raise bad_input(f"{place}{row}", "be text or a whole number", short(value), remedy)
         ids.append(value if isinstance(value, str) else int(value))
         check_id(ids[-1], f"{place}{row}")
@@ -360,7 +354,7 @@ def level_counts(values: Series, place: str) -> Counter[str | None]:
     return found
 
 
-def numbers(values: Series, place: str, start: int = 0) -> Floats:
+def numbers(values: Series, place: str) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     found, wrong = parse_numbers(values)
     # words for an event or a score have a code; other words are mistakes of single rows
@@ -372,13 +366,13 @@ def numbers(values: Series, place: str, start: int = 0) -> Floats:
         remedy = "write percentages as fractions, such as 0.48 for 48%"
     elif wrong.any() and wrong.all():
         remedy = coding_of(values.tolist()) or "convert it to numbers, such as dates to days"
-    refuse_row(wrong, values, place, "be a number", remedy, start)
+    refuse_row(wrong, values, place, "be a number", remedy)
     rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
-    refuse_row(np.abs(found) > LARGEST, values, place, rule, REMEDY, start)
+    refuse_row(np.abs(found) > LARGEST, values, place, rule)
     return found
 
 
-def rounded(values: Series, place: str, start: int, dtype: str) -> Series:
+def rounded(values: Series, place: str, dtype: str) -> Series:
     """Round numbers to a shorter type, "float32" or "float16"."""
     if str(values.dtype) == dtype:
         return values
@@ -386,15 +380,15 @@ def rounded(values: Series, place: str, start: int, dtype: str) -> Series:
         found: Series = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
     rule = f"be within the range of {dtype}, the type in training"
-    refuse_row(too_large, values, place, rule, REMEDY, start)
+    refuse_row(too_large, values, place, rule)
     return found
 
 
-def booleans(values: Series, place: str, start: int = 0) -> Series:
+def booleans(values: Series, place: str) -> Series:
     """Convert a column to booleans, nullable if some are missing; 0 and 1 are accepted."""
     # 2 is neither
     flags = of_levels(values, place, lambda one: FLAGS.get(one.strip(), 2.0), np.nan, np.float64)
-    refuse_row(flags == 2, values, place, "be true or false", REMEDY, start)
+    refuse_row(flags == 2, values, place, "be true or false")
     is_missing = np.isnan(flags)
     found: Any = flags == 1.0
     if is_missing.any():
@@ -417,7 +411,7 @@ def text_dates(values: Series) -> tuple[Series, Mask]:
     return stamps.astype("datetime64[us]"), there & missing(stamps)
 
 
-def dates(values: Series, place: str, start: int = 0, dtype: str | None = None) -> Series:
+def dates(values: Series, place: str, dtype: str | None = None) -> Series:
     """Convert a column to dates of a type such as "datetime64[us, UTC]"; None keeps date types."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
@@ -426,11 +420,11 @@ def dates(values: Series, place: str, start: int = 0, dtype: str | None = None) 
     else:
         text = values if is_text(values) else values.where(missing(values), "?").astype(object)
         found, wrong = text_dates(text)
-        refuse_row(wrong, values, place, "be a date", "write dates as YYYY-MM-DD", start)
-    return found if dtype is None else _dates_as(found, values, place, start, dtype)
+        refuse_row(wrong, values, place, "be a date", "write dates as YYYY-MM-DD")
+    return found if dtype is None else _dates_as(found, values, place, dtype)
 
 
-def _dates_as(found: Series, values: Series, place: str, start: int, dtype: str) -> Series:
+def _dates_as(found: Series, values: Series, place: str, dtype: str) -> Series:
     """Convert dates, in UTC and without a zone, to a type and its zone."""
     wanted: Any = pd.api.types.pandas_dtype(dtype)
     has_zone = isinstance(wanted, pd.DatetimeTZDtype)
@@ -439,7 +433,7 @@ def _dates_as(found: Series, values: Series, place: str, start: int, dtype: str)
     least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
     rule = f"be within the range of {dtype}, the type in training"
-    refuse_row(outside, values, place, rule, REMEDY, start)
+    refuse_row(outside, values, place, rule)
     plain: Series = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
     return plain.dt.tz_localize("UTC").astype(wanted) if has_zone else plain
 
@@ -484,7 +478,7 @@ def is_plain_text(values: Series) -> bool:
     return is_typed and all(type(value) is str and value for value in values.tolist())
 
 
-# --- conversion of tables of any library and of arrays to pandas, and of dataclasses to JSON
+# --- conversion of tables of any library and of arrays to pandas
 
 
 def as_pandas(X: Any, name: str = "X") -> Any:
@@ -531,9 +525,3 @@ def refuse_repeated_names(
     for name, n in Counter(map(str, names)).most_common(1):
         if n > 1:
             raise InputError(f"{place}: column name {name!r} appears {n} times; {remedy}")
-
-
-def as_json(learned: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON values, with tuples as lists."""
-    fields = asdict(learned)
-    return {key: list(one) if isinstance(one, tuple) else one for key, one in fields.items()}
