@@ -27,7 +27,7 @@ from evenhand.distributions import OutcomeKind, SurvivalCurves, found_inside
 from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.links import Link
 from evenhand.outcomes import Outcomes
-from evenhand.tables import as_pandas, as_table, forecast_values
+from evenhand.tables import as_pandas, as_table, forecast_values, take_rows
 
 # --- checks of the columns of served rows. Every message names the first wrong row
 
@@ -57,7 +57,7 @@ def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> 
     if known is not None:
         floats = np.where(known, floats, np.nan)
         why = ", but the outcome of this row is known; set known to False"
-        _refuse_missing(name, known & np.isnan(floats), why)
+        refuse_missing(name, known & np.isnan(floats), why)
     low, high = LIMITS[name.partition("[")[0]]
     is_out = (floats <= low) | (floats >= high) if name == "r" else (floats < low) | (floats > high)
     rule = f"lie {'strictly ' if name == 'r' else ''}between {low:g} and {high:g}"
@@ -65,7 +65,8 @@ def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> 
     return floats
 
 
-def _refuse_missing(name: str, lacks: Mask, why: str) -> None:
+def refuse_missing(name: str, lacks: Mask, why: str) -> None:
+    """Raise InputError for the first row that lacks a value."""
     if lacks.any():
         raise InputError(f"{name}[{np.argmax(lacks)}] is missing{why}")
 
@@ -163,7 +164,7 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
         raise bad_input(name, "contain dates in ISO format", reason) from error
     times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if not allow_missing:
-        _refuse_missing(name, np.isnat(times), "; give each row its time")
+        refuse_missing(name, np.isnat(times), "; give each row its time")
     return times
 
 
@@ -397,11 +398,11 @@ def served_cells(forecast: Forecast, y: Floats | Outcomes) -> Pair:
 
 def _taken(value: Any, rows: Any) -> Any:
     """Return some rows of the value of a field."""
-    if value is None or isinstance(value, Link):
+    if isinstance(value, Link):
         return value
     if isinstance(value, tuple):
         return tuple(_taken(end, rows) for end in value)
-    return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
+    return take_rows(value, rows)
 
 
 def _check_order(time: Times) -> None:
@@ -472,7 +473,7 @@ def _base(cells: Pair, r: Floats | None, link: Link, known: Mask) -> Pair:
     """Return the base PIT cells `u = K(c; r)` of served PITs c (outcomes: 6)."""
     if r is None:
         raise InputError("a link needs the draws of the forecasts; give r as well")
-    _refuse_missing("r", known & np.isnan(r), ", but the link needs the draw of each row")
+    refuse_missing("r", known & np.isnan(r), ", but the link needs the draw of each row")
     low, high = (np.full(known.size, np.nan) for _ in cells)
     low[known], high[known] = (link.cdf(end[known], r[known]) for end in cells)
     return low, high

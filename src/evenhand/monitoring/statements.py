@@ -14,7 +14,7 @@ from evenhand.certificates import Envelope, Promise
 from evenhand.draws import nodes
 from evenhand.links import Link
 from evenhand.monitoring.e_processes import Direction, Statement, Stored
-from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.rows import Rows, refuse_missing
 
 # --- witnesses of miscalibration: functions whose mean under a calibrated forecast is 0
 
@@ -159,12 +159,8 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
     elif promise.statistic == "gap":
         what = "draws, which the promise is about"
         draws = needed(rows.r, what, "log the draws of the forecasts")
-        lacks = np.flatnonzero(rows.known & np.isnan(draws))
-        if lacks.size:
-            raise InputError(
-                f"row {lacks[0]} (counted from 0) has an outcome but no draw, which the promise is"
-                " about; remove the forecasts without a draw"
-            )
+        why = ", which the promise is about; remove the forecasts without a draw"
+        refuse_missing("r", rows.known & np.isnan(draws), why)
         value = mean_gap(rows.pit, draws)
     else:
         what = "outcomes minus probabilities, which the promise is about"

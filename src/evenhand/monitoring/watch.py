@@ -52,7 +52,7 @@ from evenhand.monitoring.statements import (
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
-from evenhand.tables import EVERYONE, Group, Partition, check_names, of_levels
+from evenhand.tables import EVERYONE, Column, Group, Partition, check_names, of_levels
 
 # --- named groups: learned from the first rows, with groups that appear later
 
@@ -60,6 +60,7 @@ MOST_LATER = 100
 """Most groups of one column that may appear after the first update; more are most likely ids."""
 
 
+@dataclass
 class NamedGroups(Stored):
     """Groups by the values of columns, such as `sex = 2`, and the rows that belong to them.
 
@@ -81,18 +82,11 @@ class NamedGroups(Stored):
         Number of groups of each column that appeared later.
     """
 
-    partitions: list[Partition]
-    has_everyone: bool
-    names: list[str]
-    n_first: int
-    n_later: dict[str, int]
-
-    def __init__(self) -> None:
-        self.partitions = []
-        self.has_everyone = False
-        self.names = []
-        self.n_first = 0
-        self.n_later = {}
+    partitions: list[Partition] = field(default_factory=list)
+    has_everyone: bool = False
+    names: list[str] = field(default_factory=list)
+    n_first: int = 0
+    n_later: dict[str, int] = field(default_factory=dict)
 
     def learn(self, table: pd.DataFrame | None, columns: Sequence[str]) -> None:
         """Learn the groups of some columns; InputError if a column is missing or has only ids."""
@@ -161,31 +155,18 @@ def _column(table: pd.DataFrame | None, name: str) -> pd.Series[Any]:
 
 def _labels(partition: Partition, table: pd.DataFrame | None) -> Any:
     """Return the name of the group of each row, also of values without one in the first rows."""
-    values = _column(table, partition.column)
-    with about("rows"):
-        labels = partition.labels(_comparable(values, partition))
-    unknown = np.flatnonzero(pd.isna(labels))
     name, place = partition.column, f"column {partition.column!r}"
+    values = typed = _column(table, name)
+    with about("rows"):
+        if partition.cut is not None:
+            typed = Column(name, partition.kind).read(values, place)
+        labels = partition.labels(typed)
+    unknown = np.flatnonzero(pd.isna(labels))
     absent = Group(name, "missing").name
     labels[unknown] = of_levels(
         values.iloc[unknown], place, lambda one: Group(name, "=", one).name, absent, object
     )
     return labels
-
-
-def _comparable(values: pd.Series[Any], partition: Partition) -> pd.Series[Any]:
-    """Return the values of a column in halves as numbers or dates."""
-    if partition.cut is None or values.dtype.kind in "iufM":
-        return values
-    is_date = partition.kind == "date"
-    read: Any = pd.to_datetime if is_date else pd.to_numeric
-    converted: pd.Series[Any] = read(values, errors="coerce")
-    wrong = np.flatnonzero((converted.isna() & values.notna()).to_numpy())
-    if wrong.size:
-        row = int(wrong[0])
-        rule = f"contain {'dates' if is_date else 'numbers'}, as in the first update"
-        raise bad_input(f"column {partition.column!r}", rule, f"{values.iloc[row]!r} in row {row}")
-    return converted
 
 
 # --- calendar periods of a watch, in UTC
@@ -195,8 +176,6 @@ Period = Literal["hour", "day", "week", "month"]
 
 FREQUENCIES: dict[Period, str] = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Names of pandas, in which a week is named by its last day."""
-
-PERIODS = tuple(FREQUENCIES)
 
 
 def period_numbers(times: NDArray[Any], period: Period) -> NDArray[np.int64]:
@@ -250,7 +229,7 @@ class Settings:
         object.__setattr__(self, "groups", tuple(dict.fromkeys(map(str, check_names(self.groups)))))
         check_fraction("tolerance", self.tolerance)
         check_fraction("false_alarm", self.false_alarm)
-        check_choice("period", self.period, PERIODS)
+        check_choice("period", self.period, tuple(FREQUENCIES))
 
 
 # --- the share of the allowed risk that each part of a watch has
@@ -917,5 +896,4 @@ def watch_schema() -> dict[str, Any]:
     {'const': 'evenhand.watch/1'}
     """
     text = files("evenhand.monitoring").joinpath("watch.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    return json.loads(text)  # type: ignore[no-any-return]

@@ -37,7 +37,9 @@ from evenhand.tables import (
     Schema,
     Tally,
     as_pandas,
+    as_table,
     level,
+    moments,
     refuse_repeated_names,
     unreported,
 )
@@ -196,11 +198,7 @@ def _day(text: str) -> Any:
 
 def _dates(values: pd.Series[Any]) -> list[Value]:
     """Return dates in UTC as ISO text with microseconds."""
-    plain = values
-    if isinstance(values.dtype, pd.DatetimeTZDtype):
-        plain = values.dt.tz_convert("UTC").dt.tz_localize(None)
-    stamps = plain.to_numpy(dtype="datetime64[us]")
-    texts = np.datetime_as_string(stamps, unit="us").tolist()
+    texts = np.datetime_as_string(moments(values), unit="us").tolist()
     return [None if text == "NaT" else text for text in texts]
 
 
@@ -249,24 +247,18 @@ class FeatureReader:
             n_columns = int(model.n_features_in_)
             learned = Schema(tuple(Column(f"x{j}", "number") for j in range(n_columns)))
         self._columns = learned.columns
+        self.names = list(learned.names)
         # labels that are not text, for which scikit-learn stores no names
         has_names = hasattr(model, "feature_names_in_")
         labels: list[Hashable] = [
             name if has_names or not name.isdecimal() else int(name) for name in learned.names
         ]
         self._labels = pd.Index(labels)
-        self._are_numbers = all(
-            column.kind == "number" and column.dtype == "object" for column in self._columns
-        )
+        self._are_numbers = learned.are_numbers
         self.groups = tuple(dict.fromkeys(groups))
         others = tuple(Column(name, "other") for name in self.groups if name not in learned)
         self.schema = Schema((*learned.columns, *others))
         self._cells = {column.name: ColumnReader(column) for column in self.schema.columns}
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of the model."""
-        return [column.name for column in self._columns]
 
     def read(self, row: Any, *, drop_others: bool = False) -> Features:
         """Read the row of one person: a mapping, a Series, or a table with one row.
@@ -285,15 +277,7 @@ class FeatureReader:
 
     def read_all(self, X: Any) -> list[Features]:
         """Read the rows of a table or array; messages name column and row, from 1."""
-        table = as_pandas(X)
-        if not isinstance(table, pd.DataFrame):
-            array = np.asarray(X)
-            if self._is_table or array.ndim != 2 or array.shape[1] != len(self._columns):
-                what = "be a table" if self._is_table else f"have {len(self._columns)} columns"
-                raise bad_input("X", what, f"{type(X).__name__} of shape {array.shape}")
-            table = pd.DataFrame(array, columns=list(self.schema.names[: len(self._columns)]))
-        refuse_repeated_names(table.columns)
-        given = {str(name): values for name, values in table.items()}
+        given = {str(name): values for name, values in as_table(X).items()}
         self._check_names(given)
         names = list(self.schema.names)
         read = [self._cells[name].values(given[name]) for name in names]
@@ -455,13 +439,11 @@ class Forecasting:
         with _refusals(rows):
             forecast = self.model.forecast(self.reader.table(rows), [0.5])
         base, link = inside_link(forecast.distribution)
-        is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
-        atom = as_hurdle(base) if is_hurdle else None
-        return {
-            "outcome": str(forecast.outcome_kind),
-            **_named(link),
-            "atom": None if atom is None else {"at": atom.at, "end": atom.end},
-        }
+        atom = None
+        if forecast.outcome_kind is OutcomeKind.HURDLE:
+            hurdle = as_hurdle(base)
+            atom = {"at": hurdle.at, "end": hurdle.end}
+        return {"outcome": str(forecast.outcome_kind), **_named(link), "atom": atom}
 
 
 def inside_link(distribution: Distribution) -> tuple[Distribution, Link | None]:

@@ -187,18 +187,9 @@ class EntryTimes:
     wrong: list[str]
 
     @classmethod
-    def of(cls, readings: Sequence[str], until: np.datetime64 | None = None) -> Self:
-        """Return the times of all entries of a log.
-
-        Parameters
-        ----------
-        readings : sequence of str
-            `Logged.time` of the entries, in the order of the log.
-        until : datetime64, optional
-            Time up to which readings may be right, if it is later than now.
-        """
-        now = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
-        present = now if until is None else np.maximum(now, until)
+    def of(cls, readings: Sequence[str]) -> Self:
+        """Return the times of all entries of a log from their `Logged.time`, in order."""
+        present = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
         raw = np.fromiter((reading[:-1] for reading in readings), dtype="datetime64[us]")
         is_right = _longest_in_order(raw, (raw >= FIRST) & (raw <= present))
         earliest = np.maximum.accumulate(np.where(is_right, raw, FIRST))
@@ -222,22 +213,21 @@ class EntryTimes:
 def _longest_in_order(raw: Times, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a longest subsequence of usable times that does not decrease (patience sorting)."""
     times = raw.astype(np.int64)
-    before = np.maximum.accumulate(np.where(usable, times, times.min(initial=0)))
-    ends = np.where(usable, times, times.max(initial=0))
-    after = np.minimum.accumulate(ends[::-1])[::-1]
-    # what is in order with all others is in each of these sequences: with right clocks, everything
-    found = usable & (before <= times) & (times <= after)
+    # with right clocks, everything is in order
+    if (np.diff(times[usable]) >= 0).all():
+        return usable
+    found = np.zeros(raw.size, dtype=np.bool_)
     # from the last one: the largest first time, negative, of a sequence of each length
     firsts: list[int] = []
     places: list[int] = []
     following: dict[int, int] = {}
-    for place in np.flatnonzero(usable & ~found)[::-1].tolist():
+    for place in np.flatnonzero(usable)[::-1].tolist():
         value = -int(times[place])
         length = bisect_right(firsts, value)
         firsts[length : length + 1] = [value]
         places[length : length + 1] = [place]
         following[place] = places[length - 1] if length else -1
-    place = places[-1] if places else -1
+    place = places[-1]
     while place >= 0:
         found[place] = True
         place = following[place]

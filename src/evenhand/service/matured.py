@@ -15,7 +15,7 @@ from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, served_cells
 from evenhand.service.contexts import WatchedContexts, base_of, link_of, naming_of, served_of
-from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, verified
+from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, verify
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log
 
@@ -184,11 +184,7 @@ def matured_rows(
     if next(log.entries(kind="context"), None) is None:
         return Rows.of([], [])
     found = FirstForecasts(WatchedContexts.of(log, names).values, end)
-    readings = []
-    for entry in verified(log.entries(), log.source):
-        found.add(entry)
-        readings.append(entry.time)
-    found.set_times(EntryTimes.of(readings, end))
+    found.set_times(verify(log, each=found.add).times)
     return rows_of(log, found, wait, found.is_due(wait))
 
 
@@ -253,9 +249,8 @@ def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str,
         parts = [block[name] for block in blocks]
         if any(part is None for part in parts):
             return None
-        if isinstance(parts[0], tuple):
-            return tuple(np.concatenate(ends) for ends in zip(*parts, strict=True))
-        return np.concatenate(parts)
+        found = np.concatenate(parts, axis=-1)
+        return tuple(found) if found.ndim == 2 else found
 
     found = {name: joined(name) for name in ("pit", "r", "base", "excess", "promised")}
     if np.isnan(found["r"]).all():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, as_floats, as_number, bad_input, short
+from evenhand._validate import REMEDY, InputError, as_floats, as_number, bad_input, short
 from evenhand.distributions import OutcomeKind, from_records
 from evenhand.draws import KeyedDraws, check_id
 from evenhand.monitoring import as_time, as_times
@@ -132,7 +132,6 @@ class RowPlaces:
 RECORDED_AT_ONCE = 1000
 """Number of outcomes in a transaction: others wait for the log for a fraction of a second."""
 
-CORRECT = "correct it or drop the row"
 
 News = Literal["first", "correction", "repeated"]
 
@@ -335,10 +334,10 @@ def _matched(
         name = entry.id if context is None else entry.values["person"]
         if context is not None and entry.values["revision"]:
             continue
-        mine = rows.get(name, [])
+        mine = rows[name]
         for row in mine:
             place = f"{places.of(row)}: the outcome"
-            check_outcome(values[row], entry.values["record"], place, CORRECT)
+            check_outcome(values[row], entry.values["record"], place, REMEDY)
             if values[row] != values[mine[0]]:
                 raise InputError(
                     f"{places.listed([mine[0], row])}: one id has the outcomes {values[mine[0]]}"

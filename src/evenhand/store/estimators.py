@@ -296,8 +296,9 @@ def check_booster(content: bytes) -> None:
     """
     # sizes are in bytes, and feature names need not be ASCII
     content = content.partition(b"\nend of trees")[0]
-    header, *trees = (_fields(part) for part in content.split(b"\nTree="))
-    sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
+    parts = content.split(b"\nTree=")
+    header, *trees = map(_fields, parts)
+    sizes = [len(part) + len(b"\nTree=") for part in parts[1:]]
     if list(map(int, header.get("tree_sizes", "").split())) != sizes:
         raise InputError("the sizes of its trees are not the declared ones")
     if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
