@@ -833,8 +833,8 @@ FAULTS = (
     # forecasters
     Fault(
         "the part of a hurdle fitted with weights of other rows",
-        "weight = None if self.weight is None else self.weight[rows]",
-        "weight = None if self.weight is None else self.weight[: len(rows)]",
+        "weight = take_rows(self.weight, rows)",
+        "weight = take_rows(self.weight, slice(len(rows)))",
         ("test_forecasters.py",),
     ),
     Fault(
@@ -1203,8 +1203,8 @@ FAULTS = (
     ),
     Fault(
         "dates of features in their local time",
-        'plain = values.dt.tz_convert("UTC").dt.tz_localize(None)',
-        "plain = values.dt.tz_localize(None)",
+        "np.datetime_as_string(moments(values), ",
+        'np.datetime_as_string(values.dt.tz_localize(None).to_numpy("datetime64[us]"), ',
         ("test_service.py",),
     ),
     Fault(
@@ -1354,8 +1354,8 @@ FAULTS = (
     ),
     Fault(
         "the mean of a randomized forecast at its draw",
-        "return forecast, point_forecast(base)",
-        "return forecast, point_forecast(forecast)",
+        "return base.randomized(self.alpha, self.link, r), point_forecast(base)",
+        "return (made := base.randomized(self.alpha, self.link, r)), point_forecast(made)",
         ("test_cli.py",),
     ),
     Fault(

@@ -302,7 +302,7 @@ def _report(proven: Certified, read: Read, sha256: str, seed: int) -> tuple[byte
     held, request = proven.held, read.request
     rows = tables.take_rows(read.data, held)
     subject, X = scale.as_subject(proven.model).of(rows, read.source)
-    searched = None if read.searched is None else tables.take_rows(read.searched, held)
+    searched = tables.take_rows(read.searched, held)
     try:
         with warnings.catch_warnings():
             # `read_rows` has warned about the whole table
@@ -378,7 +378,7 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
         "link": chosen.model.link,
         "outcome": str(chosen.kind),
         **events,
-        "follow_up": None if proof.follow_up is None else asdict(proof.follow_up),
+        "follow_up": proof.follow_up,
         **asdict(chosen.target),
         "promise": promise,
         **{name: getattr(chosen, name) for name in CHOSEN},

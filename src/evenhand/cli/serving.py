@@ -190,16 +190,8 @@ def predict(
     # checked before the table is read; the context is in each row, and draws are hashed from it
     if not context.isprintable():
         raise bad_input("context", "be printable text", ascii(context))
-    asked: dict[str, Any] = {
-        "id_column": id,
-        "key": None if key_file is None else read_key(key_file),
-        "context": context,
-        "levels": parse_levels(levels),
-        "moments": moments,
-        "skip_bad": large.skip_bad_parts,
-        "verbose": True,
-        "keep": listed_names("--keep", keep),
-    }
+    key = None if key_file is None else read_key(key_file)
+    wanted, kept = parse_levels(levels), listed_names("--keep", keep)
     if logging.log is None:
         names = [one.name for one in fields(logging)]
         refuse_without_effect(given, names, "without --log")
@@ -229,15 +221,26 @@ def predict(
         if first.outcome_kind is OutcomeKind.BINARY:
             reason = f"with {forecast}, which predicts probabilities"
             refuse_without_effect(given, ("levels", "moments"), reason)
-    recorder = logging.recorder(forecast, asked["key"], context, asked["levels"])
-    if first is not None and not is_drawn:
-        asked["key"] = None
+    recorder = logging.recorder(forecast, key, context, wanted)
     with large.client() as client:
         done = scale.forecast_parts(
-            subject, parts, out, client=client, first=first, recorder=recorder, **asked
+            subject,
+            parts,
+            out,
+            id_column=id,
+            key=None if first is not None and not is_drawn else key,
+            context=context,
+            levels=wanted,
+            moments=moments,
+            keep=kept,
+            client=client,
+            skip_bad=large.skip_bad_parts,
+            verbose=True,
+            recorder=recorder,
+            first=first,
         )
     _inform(done, out, recorder, subject.inner)
-    if id is None and not asked["keep"]:
+    if id is None and not kept:
         inform("they are in the order of the table: copy columns that name the rows with --keep")
     if as_json:
         logged = {} if recorder is None else {"log": recorder.record()}

@@ -160,7 +160,7 @@ def cross_fitted_sizes(
     path = np.empty((size.size, MOST_TREES + 1))
     for held_out in folds:
         learn = np.delete(np.arange(size.size), held_out)
-        own_weight = None if weight is None else weight[learn]
+        own_weight = take_rows(weight, learn)
         grown = _grown(MOST_TREES, rows[learn], size[learn], own_weight)
         path[held_out, 0] = np.log(np.average(size[learn], weights=own_weight))
         staged = grown.staged_predict(rows[held_out])

@@ -64,7 +64,7 @@ from evenhand.forecasters.conversions import (
 from evenhand.forecasters.networks import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
-from evenhand.tables import TableEncoder, unreported
+from evenhand.tables import TableEncoder, take_rows, unreported
 
 # --- default models for tables of any kind
 
@@ -155,8 +155,7 @@ class TableModel(StoredWithEncoder):
             """Fit a model without each fold; return their predictions for the folds."""
             outputs = []
             for model, (learn, out) in zip(models, folds, strict=True):
-                some = None if weight is None else weight[learn]
-                model.fit(features[learn], target[learn], some)
+                model.fit(features[learn], target[learn], take_rows(weight, learn))
                 outputs.append(self._output(model, features[out]))
             return np.concatenate(outputs)[np.argsort(np.concatenate([out for _, out in folds]))]
 
@@ -478,9 +477,9 @@ class RandomizedRegressor(WrappingForecaster):
         refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
-            options: dict[str, Any] = {"spread": self.spread, "support": self.support}
-            seed = rows.seed()
-            estimator = RecalibratedRegressor(estimator, cv=cv, random_state=seed, **options)
+            estimator = RecalibratedRegressor(
+                estimator, cv=cv, spread=self.spread, support=self.support, random_state=rows.seed()
+            )
             self.support_ = None
             self._fit_base(estimator, rows)
         else:
@@ -529,12 +528,9 @@ class RandomizedRegressor(WrappingForecaster):
     ) -> Forecast:
         return self.base_forecast(X).randomized(self.alpha, self.link, r, random_state=random_state)
 
-    def forecast_and_predict(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> tuple[Forecast, Floats]:
+    def forecast_and_predict(self, X: Any, r: ArrayLike | None) -> tuple[Forecast, Floats]:
         base = self.base_forecast(X)
-        forecast = base.randomized(self.alpha, self.link, r, random_state=random_state)
-        return forecast, point_forecast(base)
+        return base.randomized(self.alpha, self.link, r), point_forecast(base)
 
     def _stored_params(self) -> dict[str, Any]:
         # a link is stored by name and alpha, which may have changed since the fit
@@ -923,22 +919,19 @@ class HurdleRegressor(Forecaster):
 # --- forecasts of fitted models of other libraries, without training rows
 
 
-class FittedForecaster(Forecaster):
+class FittedForecaster(WrappingForecaster):
     """Forecasts of a fitted model that determines its distributions by itself.
 
     Rows are passed to the model unchanged. Use `as_forecaster`.
     """
 
-    kind = None
+    inner = ("model",)
 
     def __init__(self, model: Any) -> None:
         self.model, self._base = model, Base.of_fitted(model)
 
     def _check_new_rows(self, X: Any) -> Any:
         return X
-
-    def _distribution(self, rows: Any) -> Distribution:
-        return self._base.distribution(rows)
 
 
 def as_forecaster(model: Any) -> Any:

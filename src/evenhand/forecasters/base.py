@@ -253,7 +253,7 @@ class Training:
 
     def take(self, rows: Ints) -> Training:
         """Return some rows."""
-        weight = None if self.weight is None else self.weight[rows]
+        weight = take_rows(self.weight, rows)
         return replace(self, X=take_rows(self.X, rows), y=self.y[rows], weight=weight)
 
     def seed(self) -> int:
@@ -360,8 +360,7 @@ def _inside(value: Any) -> Any:
     """Return what a learned value contains; models are unchanged."""
     if isinstance(value, pd.DataFrame):
         # JSON has no NaN
-        known = value.astype(object).where(value.notna(), None)
-        return {str(name): known[name].tolist() for name in known}
+        return value.astype(object).where(value.notna(), None).to_dict("list")
     if isinstance(value, Quantiles):
         return {"quantiles": [value.levels, value.values]}
     # models of other libraries may have any form
@@ -450,9 +449,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _set_up(self) -> None:
         """Set what depends on stored values, and check that they match."""
         names = getattr(self, "feature_names_in_", None)
-        if names is not None and names != self.schema_.names:
-            raise InputError("feature_names_in are not the names of the columns of the schema")
         if names is not None:
+            if names != self.schema_.names:
+                raise InputError("feature_names_in are not the names of the columns of the schema")
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
@@ -489,14 +488,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return np.column_stack(self.forecast(X).interval(coverage))
 
-    def forecast_and_predict(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> tuple[Forecast, Floats]:
+    def forecast_and_predict(self, X: Any, r: ArrayLike | None) -> tuple[Forecast, Floats]:
         """Return `forecast` and `predict` of the same rows at less than their combined cost.
 
         Parameters
         ----------
-        X, r, random_state
+        X, r
             As for `forecast`.
 
         Returns
@@ -505,7 +502,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         mean : ndarray of shape (n,)
             The point forecasts.
         """
-        forecast = self.forecast(X, r, random_state=random_state)
+        forecast = self.forecast(X, r)
         # for a deterministic forecast, the point forecast is its mean
         if not forecast.is_randomized:
             return forecast, point_forecast(forecast)
@@ -524,7 +521,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if reset:
                 self.schema_ = Schema.learn(X)
                 self.sees_pandas_ = isinstance(X, pd.DataFrame)
-            return self._read(X)
+            table = as_pandas(X)
+            # a model trained on a pandas table always receives pandas tables, as models depend on
+            # how missing values are stored
+            read = self.schema_.apply(table, "")
+            return X if read is table and not self.sees_pandas_ else read
         if reset:
             self.schema_ = Schema()
             self.sees_pandas_ = True
@@ -557,17 +558,6 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             and not hasattr(self, "feature_names_in_")
             and not (np.abs(X) > LARGEST).any()
         )
-
-    def _read(self, X: Any) -> Any:
-        """Convert the columns of a table to the kinds of training; unchanged if they match.
-
-        A model trained on a pandas table always receives pandas tables, as models depend on how
-        missing values are stored.
-        """
-        table = as_pandas(X)
-        read = self.schema_.apply(table, "")
-        # a table of another library is passed on unchanged if training used such a table
-        return X if read is table and not self.sees_pandas_ else read
 
     def _check_new_rows(self, X: Any) -> Any:
         """Check rows to forecast, and warn about values that did not occur in training."""

@@ -184,6 +184,7 @@ def lightgbm() -> Any:
         raise MissingExtraError(f"lightgbm cannot be loaded ({error}); {remedy}") from error
 
 
+@dataclass(eq=False, repr=False)
 class FoldEnsembles:
     """Ensembles of trees for one table, each grown without one fold of one split of its rows.
 
@@ -199,24 +200,22 @@ class FoldEnsembles:
         LightGBM's parameters of ensembles for the mean.
     """
 
-    def __init__(
-        self, features: Floats, categories: list[int], folds: Ints, settings: dict[str, Any]
-    ) -> None:
-        self.features = features
-        self.categories = categories
-        self.folds = folds
-        self.settings = settings
+    features: Floats
+    categories: list[int]
+    folds: Ints
+    settings: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        n, n_features = self.features.shape
         # binned once, as the folds of all fits are subsets of one data set
-        options = {"params": settings, "categorical_feature": categories}
-        self._rows = lightgbm().Dataset(features, np.zeros(len(features)), **options).construct()
-        self.can_split = any(self._rows.feature_num_bin(i) > 1 for i in range(features.shape[1]))
+        options = {"params": self.settings, "categorical_feature": self.categories}
+        self._rows = lightgbm().Dataset(self.features, np.zeros(n), **options).construct()
+        self.can_split = any(self._rows.feature_num_bin(i) > 1 for i in range(n_features))
         """Whether any feature has more than one value."""
 
     def take(self, rows: Ints) -> FoldEnsembles:
         """Return the same for a part of the rows."""
-        return FoldEnsembles(
-            self.features[rows], self.categories, self.folds[:, rows], self.settings
-        )
+        return replace(self, features=self.features[rows], folds=self.folds[:, rows])
 
     def grow(self, target: Floats, weight: Floats, *, of_log_scale: bool = False) -> Grown:
         """Grow all ensembles tree by tree until their mean held-out loss stops decreasing.

@@ -308,19 +308,18 @@ def fit_model(
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
-    randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
     if rows.share is None or not (alternative or recalibrate):
         # fitting the wrapper of a prefit model learns nothing from the certifying rows
         X, outcomes = rows.certifying() if rows.share is None else rows.learning()
         weight = None if rows.share is None else outcomes.weight
-        around = RandomizedRegressor(model, **randomized, **fitted)
+        around = RandomizedRegressor(model, 1.0, link, **fitted)
         return around.fit(X, outcomes.value, weight), None
     recalibrated = RecalibratedRegressor(model, by=by, **fitted)
     recalibrated.fit(*rows.learning())
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(
-        base, recalibrate=recalibrate, random_state=seed, **randomized
+        base, alpha=1.0, link=link, recalibrate=recalibrate, random_state=seed
     )
     return around, recalibrated if alternative else None
 
@@ -448,18 +447,7 @@ def fixed_sequence_test(
             f" of {in_full(target.group_mass)} of people with {outcomes.n_samples:,} rows, not even"
             " the first; use more rows, allow a larger error, or put a more randomized model first"
         )
-    return _selection_of_randomized(*passed, rows, target, random)
-
-
-def _selection_of_randomized(
-    model: Any,
-    proof: Certificate,
-    cells: Cells,
-    rows: SplitRows,
-    target: Target,
-    random: np.random.Generator,
-) -> Selection:
-    X, outcomes = rows.certifying()
+    model, proof, cells = passed
     has_atoms = proof.kind is not OutcomeKind.CONTINUOUS
     # the log score of forecasts with atoms is one of probabilities
     grid = None if has_atoms else Rounding.grid(rows.outcomes.value)

@@ -188,7 +188,13 @@ class EntryTimes:
 
     @classmethod
     def of(cls, readings: Sequence[str]) -> Self:
-        """Return the times of all entries of a log from their `Logged.time`, in order."""
+        """Return the times of all entries of a log.
+
+        Parameters
+        ----------
+        readings : sequence of str
+            `Logged.time` of the entries, in the order of the log.
+        """
         present = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
         raw = np.fromiter((reading[:-1] for reading in readings), dtype="datetime64[us]")
         is_right = _longest_in_order(raw, (raw >= FIRST) & (raw <= present))
