@@ -460,27 +460,21 @@ def discrete_of(predicted: Any, n_samples: int, model: Any) -> Distribution:
     """
     family = type(predicted).__name__
     if family in ("Poisson", "NegativeBinomial"):
-        mean = _column(predicted.mean(), n_samples)
-        excess = _column(predicted.var(), n_samples) - mean
+        mean = one_per_row(predicted.mean(), model, n_samples)
+        excess = one_per_row(predicted.var(), model, n_samples) - mean
         return Poisson(mean) if family == "Poisson" else NegativeBinomial(mean, excess / mean**2)
     # the probabilities of all whole numbers between two extreme quantiles
     try:
-        low, high = (_column(predicted.ppf(p), n_samples) for p in (TAIL, 1 - TAIL))
+        low, high = (one_per_row(predicted.ppf(p), model, n_samples) for p in (TAIL, 1 - TAIL))
         first, last = np.floor(low.min()), np.ceil(high.max())
         if not last - first < MOST_VALUES:
             raise InputError(f"values from {first:g} to {last:g}, more than {MOST_VALUES}")
         support = np.arange(first, last + 1)
-        mass = np.stack([_column(predicted.pmf(value), n_samples) for value in support], axis=-1)
-        return Categorical(support, mass)
+        mass = [one_per_row(predicted.pmf(value), model, n_samples) for value in support]
+        return Categorical(support, np.stack(mass, axis=-1))
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
         what = f"discrete distributions without probabilities (pmf) of values ({error})"
         raise unusable(model, what) from error
-
-
-def _column(values: Any, n_samples: int) -> Floats:
-    """Return one number per row."""
-    column = np.ravel(np.asarray(values, dtype=np.float64))
-    return np.broadcast_to(column, (n_samples,)) if column.size == 1 else column
 
 
 # --- models that predict quantiles

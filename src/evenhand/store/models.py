@@ -337,7 +337,8 @@ def write_model(
     if certificate is not None:
         companions = {} if report is None else {REPORT: report}
         # the hash of the model makes the certificate valid for this model only
-        hashes = {"model_sha256": packed.sha256, "report_sha256": report and digest(report)}
+        seal = None if report is None else digest(report)
+        hashes = {"model_sha256": packed.sha256, "report_sha256": seal}
         companions[CERTIFICATE] = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
     with one_writer(target) as alone:
         _settle(target, alone)
