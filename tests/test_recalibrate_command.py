@@ -1,5 +1,7 @@
 """`evenhand recalibrate` of forecasts in columns: maps, their check, and what predict writes."""
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,6 +50,19 @@ def test_maps_are_estimated_checked_and_applied(evenhand, tables, tmp_path):
     np.testing.assert_allclose(written["q0.9"], expected.ppf(0.9), rtol=1e-9)
     np.testing.assert_allclose(written["mean"], expected.mean(), rtol=1e-9)
     assert load(maps).estimator_ == ForecastColumns("mu", "sigma")
+
+
+def test_the_next_command_of_an_audit_repairs_a_group_of_missing_values(evenhand, tables, tmp_path):
+    old = tables[0]
+    make_table(0).replace({"sex": {2: np.nan}}).to_csv(old, index=False)
+    done = evenhand("audit", old, *FORECAST, "--target", "loss", "--features", "sex").done()
+    command = done.out[done.out.index("recalibrate OTHER.csv") :].replace("\\\n", " ")
+    name, _, *options = shlex.split(command)
+    assert "sex missing" in options
+    options[-1] = str(tmp_path / "maps")
+    assert "sex missing" in evenhand(name, old, *options).done().out
+    options[options.index("sex missing")] = "women=sex is missing"
+    assert "women" in evenhand(name, old, *options).done().out
 
 
 def test_wrong_options_are_refused_in_one_line(evenhand, tables, tmp_path):

@@ -103,13 +103,13 @@ def _groups(
     texts: Sequence[str], present: Sequence[str], outcome: Mapping[str, str], source: str
 ) -> tuple[list[str], dict[str, tables.GroupRule]]:
     """Return the columns of groups or their rules, of which one is empty."""
-    is_rule = [any(sign in text for sign in "<>=") for text in texts]
-    if len(texts) > 1 and not all(is_rule):
+    columns = [text for text in texts if not tables.LOOKS_LIKE_COMPARISON.search(text)]
+    if len(texts) > 1 and columns:
         raise InputError(
-            f"--by {texts[is_rule.index(False)]} names columns and cannot stand beside another"
-            " --by; write all groups as rules"
+            f"--by {columns[0]} names columns and cannot stand beside another --by; write all"
+            " groups as rules"
         )
-    if len(texts) == 1 and (not is_rule[0] or set(listed_names("--by", texts[0])) <= set(present)):
+    if len(texts) == 1 and (columns or set(listed_names("--by", texts[0])) <= set(present)):
         return chosen_columns("--by", texts[0], dict(outcome), present, source), {}
     return [], dict(_rule(text, present, outcome, source) for text in texts)
 
@@ -125,7 +125,7 @@ def _rule(
     except InputError as error:
         name, _, rest = (part.strip() for part in text.partition("="))
         # a rule with a wrong column, unless a name stands before it
-        is_named = any(sign in rest for sign in "<>=")
+        is_named = tables.LOOKS_LIKE_COMPARISON.search(rest)
         if not name or not is_named or name in columns:
             raise InputError(f"--by: {error}") from error
         try:

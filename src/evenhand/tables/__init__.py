@@ -16,6 +16,7 @@ from evenhand.tables.files import (
 )
 from evenhand.tables.groups import (
     EVERYONE,
+    LOOKS_LIKE_COMPARISON,
     OWN_VALUES,
     Condition,
     Group,
