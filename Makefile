@@ -5,7 +5,7 @@ STAMP := $(VENV)/.ready
 CORE := .venv-core
 PEERS := .venv-peers
 
-.PHONY: setup demo test test-quick test-statistics test-faults test-rounding check release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
+.PHONY: setup demo test test-quick test-statistics test-faults test-rounding check check-code check-wheel release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
 
 # here and below without bytecode, which takes as long as the installation: it is written for what is imported
 setup: $(STAMP)
@@ -45,12 +45,16 @@ test-rounding: $(STAMP)
 	PYTHONPATH=$(CURDIR)/tools/another_libm OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
 		PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-check: $(STAMP)
+check: check-code check-wheel
+
+check-code: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+
+check-wheel: $(STAMP)
 	$(BIN)/python tools/check_wheel.py
 
 # builds the sdist and the wheel into dist/, checks, installs and uses both, and runs tests from the sdist
