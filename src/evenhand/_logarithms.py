@@ -7,10 +7,15 @@ import numpy as np
 from evenhand._validate import Floats
 
 
+def safe_log(x: Floats) -> Floats:
+    """Logarithm for x >= 0; -infinity at 0, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(x))
+
+
 def log_expm1(x: Floats) -> Floats:
     """Logarithm of exp(x) - 1 for x >= 0, accurate for small and large x; -infinity at 0."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(x + np.log(-np.expm1(-x)))
+    return np.asarray(x + safe_log(-np.expm1(-x)))
 
 
 def softplus(x: Floats) -> Floats:

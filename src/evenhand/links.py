@@ -25,7 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, optimize, special
 
-from evenhand._logarithms import log1mexp, log_expm1, log_expm1_scaled, log_softplus, softplus
+from evenhand._logarithms import (
+    log1mexp,
+    log_expm1,
+    log_expm1_scaled,
+    log_softplus,
+    safe_log,
+    softplus,
+)
 from evenhand._validate import (
     Floats,
     Mask,
@@ -447,9 +454,7 @@ class Link(ABC):
 
     def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
         """Return integrals of `|H(u; r) - r|` over panels of draws, (n, panels), for u <= 1/2."""
-        with np.errstate(divide="ignore"):
-            log_u = np.log(u)[:, None, None]
-        turned = self.ppf_lower(log_u, nodes, np.array(False))
+        turned = self.ppf_lower(safe_log(u)[:, None, None], nodes, np.array(False))
         return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
 
     def _kink(self, u: Floats) -> Floats:
@@ -548,8 +553,7 @@ class Link(ABC):
         if self.is_identity:  # without the rounding error of exp(log(u))
             return np.array(value)
         upper = value > 0.5
-        with np.errstate(divide="ignore"):
-            log_value = np.log(np.where(upper, 1 - value, value))
+        log_value = safe_log(np.where(upper, 1 - value, value))
         result = np.exp(lower(log_value, np.where(upper, 1 - draws, draws)))
         return np.clip(np.where(upper, 1 - result, result), 0.0, 1.0)
 
@@ -565,8 +569,7 @@ class Link(ABC):
 
 def _log_odds(u: Floats) -> Floats:
     """Return `log((1 - u) / u)`, infinity at 0."""
-    with np.errstate(divide="ignore"):
-        return np.log1p(-u) - np.log(u)
+    return np.log1p(-u) - safe_log(u)
 
 
 _mean_pit_table = lru_cache(maxsize=64)(MeanPITTable)
@@ -803,8 +806,7 @@ class Entropic(Link):
         # other end
         is_low = s <= t
         s_back = self.kappa - s
-        with np.errstate(divide="ignore"):
-            log_length = np.where(is_low, log_c + np.log(self.kappa), np.log(s_back))
+        log_length = np.where(is_low, log_c + np.log(self.kappa), safe_log(s_back))
         log_mass = potential.log_mass(np.where(is_low, s, s_back), log_length)
         log_tail = log_mass - np.where(is_low, t, self.kappa - t) - potential.log_2g(t)
         return np.where(is_low, log_tail, _log1m(np.exp(log_tail)))

@@ -14,7 +14,7 @@ from scipy import special
 
 from evenhand._format import one_line
 from evenhand._kinds import OutcomeKind
-from evenhand._logarithms import log1mexp
+from evenhand._logarithms import log1mexp, safe_log
 from evenhand._validate import (
     Floats,
     Ints,
@@ -412,8 +412,7 @@ class Distribution(ABC):
         values = check_probabilities("p", p)
         # from the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
         upper = values > 0.5
-        with np.errstate(divide="ignore"):
-            return self.point(Tail(np.log(np.where(upper, 1 - values, values)), upper))
+        return self.point(Tail(safe_log(np.where(upper, 1 - values, values)), upper))
 
     # --- integrals
 

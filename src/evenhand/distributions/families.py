@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
 from evenhand._kinds import OutcomeKind
+from evenhand._logarithms import safe_log
 from evenhand._validate import (
     Floats,
     Ints,
@@ -163,11 +164,10 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         score = self._score(y)
-        with np.errstate(divide="ignore"):
-            lower, upper = (
-                np.log(np.einsum(SUMS, self.weights, special.ndtr(side * score)))
-                for side in (1.0, -1.0)
-            )
+        lower, upper = (
+            safe_log(np.einsum(SUMS, self.weights, special.ndtr(side * score)))
+            for side in (1.0, -1.0)
+        )
         tail = Tail.smaller(lower, upper)
         deep = tail.log < LEAST_PLAIN
         if deep.any():
@@ -508,8 +508,7 @@ class Counts(Distribution):
 
     def _log_tail(self, k: Floats, upper: Mask) -> Floats:
         """Return the log of one tail at whole numbers k >= 0."""
-        with np.errstate(divide="ignore"):
-            log = np.asarray(np.log(self._tail_of(k, upper)))
+        log = safe_log(self._tail_of(k, upper))
         far = log < LEAST_PLAIN
         if far.any():
             log[far] = self._part(far)._far_tail(k[far], upper[far])
@@ -762,8 +761,7 @@ class Piecewise(Distribution):
     def _beyond(self) -> Floats:
         """Logarithms of the probabilities below the first and above the last knot."""
         levels = self._knots.left
-        with np.errstate(divide="ignore"):
-            return np.log((levels[..., 0], np.maximum(1 - levels[..., -1], LEAST)))
+        return safe_log(np.array((levels[..., 0], np.maximum(1 - levels[..., -1], LEAST))))
 
     def _cell(self, knots: Floats, point: Floats) -> list[Floats]:
         """Return outcomes and levels at both ends of the cell of `knots` that contains `point`."""
@@ -1094,8 +1092,7 @@ class Categorical(Distribution, support=1, probabilities=1):
     @cached_property
     def _logs(self) -> tuple[Floats, ...]:
         """Logarithms of these, each from the smaller one, which has all digits."""
-        with np.errstate(divide="ignore"):
-            nearer = Tail.smaller(*(np.log(sums) for sums in self._sums))
+        nearer = Tail.smaller(*map(safe_log, self._sums))
         return tuple(nearer.on(upper=upper) for upper in (False, True))
 
     def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
@@ -1118,8 +1115,7 @@ class Categorical(Distribution, support=1, probabilities=1):
         # not from the tails, whose difference loses small probabilities between large ones
         before, after = self._position(y, left=True), self._position(y, left=False)
         mass = entries(self.probabilities, np.minimum(before, self.support.shape[-1] - 1))
-        with np.errstate(divide="ignore"):
-            found = np.where(after > before, np.log(mass), -np.inf)
+        found = np.where(after > before, safe_log(mass), -np.inf)
         return np.where(np.isnan(y), np.nan, found)
 
     @cached_property

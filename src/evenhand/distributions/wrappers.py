@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, ndimage, special
 
 from evenhand._kinds import OutcomeKind
-from evenhand._logarithms import log1mexp, log_expm1, softplus
+from evenhand._logarithms import log1mexp, log_expm1, safe_log, softplus
 from evenhand._validate import (
     Floats,
     InputError,
@@ -98,10 +98,9 @@ class Support:
         if np.isinf(self.low) and np.isinf(self.high):
             return point
         # beyond a bound the distance is 0, whose logarithm is -inf
-        with np.errstate(divide="ignore"):
-            up = 0.0 if np.isinf(self.low) else self._bent(np.maximum(point - self.low, 0.0))
-            down = 0.0 if np.isinf(self.high) else self._bent(np.maximum(self.high - point, 0.0))
-            return np.asarray(up - down)
+        up = 0.0 if np.isinf(self.low) else self._bent(np.maximum(point - self.low, 0.0))
+        down = 0.0 if np.isinf(self.high) else self._bent(np.maximum(self.high - point, 0.0))
+        return np.asarray(up - down)
 
     def from_line(self, points: ArrayLike) -> Floats:
         """Map points of the line to outcomes."""
@@ -143,7 +142,7 @@ class Support:
 
     def _bent(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):
-            return np.log(distance)
+            return safe_log(distance)
         return np.asarray(log_expm1(distance / self.bend) + np.log(self.bend))
 
     def _log_slope(self, distance: Floats) -> Floats:
@@ -843,8 +842,7 @@ class Recalibrated(Mapped, base=0, maps=None, which=0):
         near = low + slope * (u - left)
         far = np.maximum((1 - high) + slope * (right - u), 0.0)
         turned = far < near
-        with np.errstate(divide="ignore"):
-            log, log_slope = np.log(np.where(turned, far, near)), np.log(slope)
+        log, log_slope = safe_log(np.where(turned, far, near)), np.log(slope)
         # in the first cell the map is a line through 0, and u may be below the smallest float
         log = np.where((cell == 1) & ~turned, log_slope + tail.log, log)
         return Tail(np.minimum(log, 0.0), tail.upper ^ turned), log_slope
