@@ -476,8 +476,8 @@ FAULTS = (
     ),
     Fault(
         "p-values of the larger of two statistics, not doubled",
-        "np.minimum(2 * special.erfc(",
-        "np.minimum(1 * special.erfc(",
+        "np.minimum(2 * two_sided(",
+        "np.minimum(1 * two_sided(",
         ("test_scan.py",),
     ),
     Fault(

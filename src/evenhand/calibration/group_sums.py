@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.fft import irfft, rfft
@@ -178,11 +178,16 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
             return 1.0
         z = (c * (happened - probability)).sum() / deviation
         z -= (c**3 * variance * (1 - 2 * probability)).sum() / deviation**3 * (z**2 - 1) / 6
-        return float(special.erfc(abs(z) / np.sqrt(2)))
+        return float(two_sided(z))
     least, mass = sum_distribution(probability, c)
     at = round(float((c * happened).sum())) - least
     tails = mass[: at + 1].sum(), mass[at:].sum()
     return float(min(1.0, 2 * min(tails) + 1e-13))
+
+
+def two_sided(z: Floats | float) -> Any:
+    """Return the two-sided p-value of a standard normal statistic."""
+    return special.erfc(np.abs(z) / np.sqrt(2))
 
 
 def two_point_entropy(t: Floats, variance: Floats) -> Floats:
@@ -591,8 +596,8 @@ def least_variances(happened: Floats, probability: Floats, weights: Floats) -> F
 def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
     """Return tests of two standardized statistics with normal tails."""
     z = np.maximum(np.abs(z_level), np.abs(z_spread))
-    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
-    p_value = np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0)
+    # doubled, as z is the larger of two statistics
+    p_value = np.minimum(2 * two_sided(z), 1.0)
     return GroupTests(z_level, z_spread, np.asarray(p_value))
 
 
@@ -625,7 +630,7 @@ def _event_tests(sums: GroupSums) -> GroupTests:
         first = int(abs(z_trend[i]) > abs(z_level[i]))
         least = event_p_value(y, p, weights[first])
         z_other = (z_trend, z_level)[first][i]
-        if is_rare[i] or special.erfc(abs(z_other) / np.sqrt(2)) < OTHER * least:
+        if is_rare[i] or two_sided(z_other) < OTHER * least:
             least = min(least, event_p_value(y, p, weights[1 - first]))
         p_value[i] = min(2 * least, 1.0)
     return found._replace(p_value=p_value)
@@ -1045,7 +1050,7 @@ def given_forecast(
             sizes.append(abs(float(part.sum())) / n)
             if weights is None:
                 total = float(part.sum()) / (n * squares * variance) ** 0.5
-                tests[label] = float(special.erfc(abs(total) / np.sqrt(2)))
+                tests[label] = float(two_sided(total))
                 roots.append(float(least_root(sizes[-1], squares * variance, n, z, slope)))
             else:
                 tests[label], _, deviation = weighted_p_value(part, size)
