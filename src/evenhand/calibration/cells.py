@@ -406,7 +406,7 @@ def as_cells(
     return pit
 
 
-def divided(value: Floats | float, by: NDArray[Any]) -> Floats:
+def divided(value: NDArray[Any] | float, by: NDArray[Any]) -> Floats:
     """Return the ratio; 0 where the denominator is not positive."""
     zeros = np.zeros(np.broadcast(value, by).shape)
     return np.asarray(np.divide(value, by, out=zeros, where=by > 0))

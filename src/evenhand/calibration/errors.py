@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats, Ints, bad_input, check_fraction
-from evenhand.calibration.cells import Cells, Pit, as_cells
+from evenhand.calibration.cells import Cells, Pit, as_cells, divided
 from evenhand.draws import BLOCK_ROWS
 from evenhand.results import CurvePoint, rows_from
 from evenhand.tables import row_blocks
@@ -170,7 +170,7 @@ def _knots(low: Floats, high: Floats, weights: Floats | float) -> tuple[Floats, 
     def by_end(at_low: Floats, at_high: Floats) -> Floats:
         return np.take_along_axis(np.concatenate((at_low, at_high), axis=-1), order, axis=-1)
 
-    slopes = np.divide(weights, width, out=np.zeros(low.shape), where=is_ramp)
+    slopes = divided(weights * is_ramp, width)
     # slopes of narrow cells are up to 1e14 times those of wide ones, whose sums would lose their
     # digits. Adding and subtracting the quantum rounds to multiples of a power of 2 that have at
     # most 52 bits in any sum: they are added and removed without rounding. The rests are too small
@@ -212,7 +212,7 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
         return np.cumsum(summed(None, first_beyond(low)), axis=-1)
     width = high - low
     is_ramp = width > NARROW
-    slope = np.divide(1.0, width, out=np.zeros(width.shape), where=is_ramp)
+    slope = divided(is_ramp, width)
     middle = low + width / 2
     low, high = (np.where(is_ramp, end, middle) for end in (low, high))
     starts = first_beyond(low)

@@ -85,8 +85,7 @@ class KaplanMeier(OneLine):
         some = ended > 0
         ended, left = ended[some], at_risk[first[some]]
         hazard = np.minimum(ended / left, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.where(hazard < 1, hazard / (left * (1 - hazard)), 0.0)
+        variance = divided(hazard, left * (1 - hazard))
         return cls(
             distinct[some], 1 - np.cumprod(1 - hazard), np.cumsum(variance), float(value[-1])
         )
