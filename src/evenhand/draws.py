@@ -390,6 +390,7 @@ def _hashed(keyed: hashlib.blake2b, ids: Iterable[Any]) -> list[bytes]:
 
 
 def _uniform(digests: list[bytes]) -> Floats:
+    """Return a number between 0 and 1 for each hash."""
     # the 52 leading bits, in the middle of their cell as in `fresh`
     bits = np.frombuffer(b"".join(digests), dtype=">u8") >> 12
     return (bits.astype(np.float64) + 0.5) / 2.0**52
