@@ -237,13 +237,13 @@ class Cells(OneLine):
             return None
         return Events(np.where(is_zero, 0.0, 1.0), 1 - np.where(is_zero, high, low))
 
-    def one_draw_each(self, random: np.random.Generator) -> tuple[Ints, Ints]:
+    def one_draw_each(self, random_state: RandomState = None) -> tuple[Ints, Ints]:
         """Choose a draw of each person at random, and return its place among all cells.
 
         PITs over draws of one person share an outcome and are dependent: tests use only one.
         """
         n, m = self.drawn.shape
-        return np.arange(n), random.integers(m, size=(n,))
+        return np.arange(n), generator(random_state).integers(m, size=(n,))
 
     def row_blocks(self, size: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield `low` and `high` in blocks of `size` rows; one array twice for points.

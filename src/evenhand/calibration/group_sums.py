@@ -31,7 +31,7 @@ from evenhand._validate import (
 from evenhand.calibration.bands import binomial_intervals, last_within
 from evenhand.calibration.cells import Cells, Events, divided
 from evenhand.calibration.errors import calibration_error, covered, n_effective, over_draws
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState
 from evenhand.results import GivenForecast, plain, with_ends
 
 # --- exact tests of 0/1 outcomes under predicted probabilities, and intervals of rates
@@ -305,7 +305,7 @@ class GroupRows:
         centre: float | None = None,
     ) -> GroupRows:
         """Choose one draw per person; residuals are centred at their mean by default."""
-        u = cells.drawn[cells.one_draw_each(generator(random_state))]
+        u = cells.drawn[cells.one_draw_each(random_state)]
         residual = residual if events is None else events[0] - events[1]
         if centre is None and residual is not None:
             centre = float(np.average(residual, weights=cells.weights))
