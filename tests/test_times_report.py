@@ -7,6 +7,7 @@ import functools
 import re
 
 import lifelines
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,6 +88,11 @@ def test_people_are_counted_by_what_is_known_of_their_times():
     found = f"{events} events by 2 years, {seen} seen without it until then, {lost} lost before"
     assert found in texts("horizon")
     assert f"{who.event.sum()} events, {(~who.event).sum()} lost before" in texts("no horizon")
+    # that nobody was lost is no caution
+    rows = audited().rows
+    none = msgspec.structs.replace(rows.censoring, n_lost=0)
+    assert len(Slots(rows).cautions) == 1
+    assert not Slots(msgspec.structs.replace(rows, censoring=none)).cautions
 
 
 @KINDS

@@ -494,7 +494,7 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     probable = [name_of(one, rows) for one in rows.listed if one.probable]
     if probable:
         yield WEIGHTED.format(joined(probable))
-    if (times := rows.censoring) is not None:
+    if (times := rows.censoring) is not None and times.n_lost:
         before = f"{kind.horizon or 'an event'} (errors: Kaplan-Meier)"
         yield f"{times.n_lost:,} of {times.n_people:,} were lost before {before}."
     if rows.is_randomized and rows.everyone.reported_bias < 0:
