@@ -498,7 +498,7 @@ class Counts(Distribution):
         is_outside = (count < 0) | np.isposinf(count)
         k = np.where(is_outside, 0.0, count)
         # the tail that is the smaller one in most cases, or the other one
-        upper = k + 1 > self.mean()
+        upper = k + 1 > self.rate
         log = self._log_tail(k, upper)
         is_large = log > LOG_HALF
         if is_large.any():
@@ -524,7 +524,7 @@ class Counts(Distribution):
         A tail is the integral of t^(a - 1) (1 - t)^(b - 1) up to a probability x, over that up to
         1; with t = x exp(-s) the integrand is nearly exponential so far from the mean.
         """
-        size, odds = 1 / self.dispersion, self.dispersion * self.mean()
+        size, odds = 1 / self.dispersion, self.dispersion * self.rate
         a, b = np.where(upper, k + 1, size), np.where(upper, size - 1, k)
         ratio = np.where(upper, odds, 1 / odds)
         rate = a - b * ratio
@@ -532,7 +532,7 @@ class Counts(Distribution):
         s = x / rate[:, None]
         log = b[:, None] * np.log1p(-ratio[:, None] * np.expm1(-s)) - a[:, None] * s
         integral = np.log(np.exp(log + x) @ weights) - np.log(rate)
-        share = np.where(upper, self.mean(), size) * (1 + self.dispersion * k)
+        share = np.where(upper, self.rate, size) * (1 + self.dispersion * k)
         return np.asarray(self._log_mass_of(k) + np.log(share) + integral)
 
     def point(self, tail: Tail) -> Floats:
@@ -545,9 +545,9 @@ class Counts(Distribution):
         goal = log + np.where(upper, LEVEL_TOLERANCE, -LEVEL_TOLERANCE)
         # Wilson & Hilferty (1931)
         score = special.ndtri_exp(log)
-        root = self.std() / (3 * self.mean())
+        root = self.std() / (3 * self.rate)
         cube = (1 - root**2 + root * np.where(upper, -score, score)) ** 3
-        k = np.clip(np.floor(self.mean() * cube), 0.0, 1e300)
+        k = np.clip(np.floor(self.rate * cube), 0.0, 1e300)
         step = np.ceil(0.02 * self.std())
         low, high = np.full(log.shape, -1.0), np.full(log.shape, np.inf)
         active = np.flatnonzero(np.isfinite(log))
@@ -583,15 +583,15 @@ class Counts(Distribution):
         return np.asarray((before + 1 + ends) / 2), ends
 
     def std(self) -> Floats:
-        return np.asarray(np.sqrt(self.mean() + self.dispersion * self.mean() ** 2))
+        return np.asarray(np.sqrt(self.rate + self.dispersion * self.rate**2))
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Wei & Held 2014); the mean of Y up to k is the mean times the
         # CDF, less `mean (1 + dispersion k) P(Y = k)`
         point = as_floats("y", y)
         k = np.floor(point)
-        first = (point - self.mean()) * (2 * self.cdf(point) - 1)
-        first = first + 2 * self.mean() * (1 + self.dispersion * k) * np.exp(self.log_mass(k))
+        first = (point - self.rate) * (2 * self.cdf(point) - 1)
+        first = first + 2 * self.rate * (1 + self.dispersion * k) * np.exp(self.log_mass(k))
         return np.asarray(first - self._half_difference())
 
 
