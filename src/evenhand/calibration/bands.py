@@ -581,34 +581,71 @@ def paired_change(
     """Return the change of a statistic in a group, with its Bonferroni interval.
 
     Rows have one order in both audits. `n_intervals` intervals, over all groups, contain the truth
-    together with the confidence.
-
-    Where a mean differs clearly from its target, the statistic is linear in the means, and its
-    change is a mean of differences between rows: its interval is that of a paired t-test. The sign
-    of a mean near its target is not known: the interval uses the least favourable one, and is wider
-    by the largest bias that the statistic can have there, the mean absolute error of the mean. All
-    of this is asymptotic in the rows of a group. Shares get pseudo-rows with changes of 1 and -1,
-    as in the intervals of Bonett and Price (2012): a share that changes in no row has an interval.
+    together with the confidence. All of them are asymptotic in the rows of a group.
     """
     tail = (1 - confidence) / (2 * n_intervals)
     weight = weight[mask]
-    share, n = weight / weight.sum(), n_effective(weight)
+    change_of = _change_of_mean if first.values.shape[1] == 1 else _change_of_means
+    change, low, high = change_of(first, second, mask, weight / weight.sum(), tail)
+    # reciprocals of equal shares may be a rounding error below their number
+    if n_effective(weight) < LEAST_ROWS - 1e-6:
+        low = high = np.nan
+    return Interval(float(change), float(low), float(high))
+
+
+def _change_of_mean(
+    first: Profile, second: Profile, mask: Mask, share: Floats, tail: float
+) -> tuple[float, float, float]:
+    """Return the change of a mean, or of its distance from a target, and the ends of its interval.
+
+    The change of a mean is a mean of differences between rows: its interval is that of a paired
+    t-test. That of a distance is `min(|s|, |d|)` with the sign of `s d`, where `s` and `d` are the
+    sum and the difference of both means, less their targets. It is monotone in both, so that its
+    extremes are at the ends of their intervals, which share the error probability.
+    """
+    target = 0.0 if first.target is None else first.target[0]
+    off, other = (profile.values[mask, 0] - target for profile in (first, second))
+    if first.target is None:
+        ends = _mean_ends(other - off, share, tail, is_share=first.is_share)
+        return share @ (other - off), *ends
+    s = 2 * _mean_ends((off + other) / 2, share, tail / 2, is_share=True)
+    d = _mean_ends(other - off, share, tail / 2)
+    change = np.outer(np.sign(s), np.sign(d)) * np.minimum.outer(np.abs(s), np.abs(d))
+    return abs(share @ other) - abs(share @ off), change.min(), change.max()
+
+
+def _mean_ends(values: Floats, share: Floats, tail: float, *, is_share: bool = False) -> Floats:
+    """Return the ends of the t-interval of a mean.
+
+    Changes of a share, between -1 and 1, get pseudo-rows with changes of 1 and -1, as in the
+    intervals of Bonett and Price (2012): a share that changes in no row has an interval.
+    """
+    n, mean = n_effective(share), share @ values
+    t = -float(stdtrit(n - 1, tail))
+    variance = ((share * (values - mean)) ** 2).sum()
+    if is_share:
+        variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
+    ends = mean + np.array([-t, t]) * np.sqrt(variance)
+    return np.asarray(np.clip(ends, -1.0, 1.0) if is_share else ends)
+
+
+def _change_of_means(
+    first: Profile, second: Profile, mask: Mask, share: Floats, tail: float
+) -> tuple[float, float, float]:
+    """Return the change of a mean distance of several means, and the ends of its interval.
+
+    Where a mean differs clearly from its target, the statistic is linear in the means, and its
+    change is a mean of differences between rows. The sign of a mean near its target is not known:
+    the interval uses the least favourable one, and is wider by the largest bias that the statistic
+    can have there, the mean absolute error of the mean.
+    """
     before, influences, bias = _side(first, mask, share)
     after, others, other_bias = _side(second, mask, share)
-    change = after - before
-    # reciprocals of equal shares may be a rounding error below their number
-    if n < LEAST_ROWS - 1e-6:
-        return Interval(change, np.nan, np.nan)
     # the least favourable signs of means near their targets
     variance = max(float(((v - u) ** 2).sum()) for u in influences for v in others)
-    t = -float(stdtrit(n - 1, tail))
-    if first.is_share:
-        variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
-    half = t * float(np.sqrt(variance))
-    low, high = change - half - other_bias, change + half + bias
-    if first.is_share:
-        low, high = max(low, -1.0), min(high, 1.0)
-    return Interval(change, low, high)
+    half = -float(stdtrit(n_effective(share) - 1, tail)) * float(np.sqrt(variance))
+    change = after - before
+    return change, change - half - other_bias, change + half + bias
 
 
 def _side(
@@ -618,15 +655,14 @@ def _side(
 
     `share` are the shares of its rows in their weight.
     """
+    assert profile.target is not None
     values = profile.values[mask]
     k = values.shape[-1]
-    off = mean = share @ values
+    mean = share @ values
     centred = share[:, None] * (values - mean) / k
     error = k * np.sqrt((centred**2).sum(axis=0))
-    sign, is_certain = np.ones(k), np.ones(k, dtype=np.bool_)
-    if profile.target is not None:
-        off = mean - profile.target
-        sign, is_certain = np.where(off < 0, -1.0, 1.0), np.abs(off) >= CERTAIN * error
+    off = mean - profile.target
+    sign, is_certain = np.where(off < 0, -1.0, 1.0), np.abs(off) >= CERTAIN * error
     certain, uncertain = centred @ (sign * is_certain), centred @ (sign * ~is_certain)
     bias = float((error * ~is_certain).mean() * np.sqrt(2 / np.pi))
     return float((sign * off).mean()), (certain + uncertain, certain - uncertain), bias
