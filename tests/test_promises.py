@@ -368,7 +368,7 @@ def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():
     rows = Rows(
         np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), np.array([0.5, np.nan])
     )
-    refused(r"row 1 .*no draw", test.update, rows)
+    refused(r"r\[1\] is missing: the promise is about draws", test.update, rows)
 
 
 @statistical

@@ -334,7 +334,7 @@ def test_expected_counts_and_gains_are_those_of_the_maps_themselves():
     low = np.append(random.uniform(size=200), [0.0, 0.5, edges[2], edges[3]])
     high = np.minimum(low + random.choice([0.0, 0.01, 0.4], low.size), 1.0)
     weight, which = random.uniform(size=low.size), random.integers(2, size=low.size)
-    pit = pit_cells(low, high)
+    pit = pit_cells(low, high, np.zeros(low.size, dtype=bool))
     cells = CellsInGrid(pit, weight, which, edges)
     expected = np.zeros((2, 10))
     for a, b, w, i in zip(low, high, weight, which, strict=True):

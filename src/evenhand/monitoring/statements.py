@@ -159,7 +159,7 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
     elif promise.statistic == "gap":
         what = "draws, which the promise is about"
         draws = needed(rows.r, what, "log the draws of the forecasts")
-        why = ", which the promise is about; remove the forecasts without a draw"
+        why = ": the promise is about draws; remove the forecasts without one"
         refuse_missing("r", rows.known & np.isnan(draws), why)
         value = mean_gap(rows.pit, draws)
     else:
