@@ -65,7 +65,8 @@ def serious_findings(page, part=None):
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         missing("axe-playwright-python")
-    found = Axe().run(page, context=part).response["violations"]
+    options = {"resultTypes": ["violations"]}
+    found = Axe().run(page, context=part, options=options).response["violations"]
     return [
         (finding["id"], finding["nodes"][0]["html"][:200])
         for finding in found
