@@ -47,12 +47,12 @@ def found_in(text):
     found = []
     for match in ANY.finditer(joined):
         line = joined.count("\n", 0, match.start()) + 1
-        instead = [
+        instead = next(
             other
             for words, other in SPACED.items()
             if re.match(rf"({words})(?![a-z])", match.group(), re.IGNORECASE)
-        ]
-        found.append(f"line {line}: {match.group()!r}: {instead[0]}")
+        )
+        found.append(f"line {line}: {match.group()!r}: {instead}")
     return found
 
 

@@ -152,7 +152,8 @@ def _of_events(audit: Audit, proof: Certificate, below: Sequence[float], mass: f
             "only forecasts of 0/1 outcomes and of outcomes with an atom at an end have certified"
             f" events, and the outcome is {audit.outcome_kind or 'unknown'}"
         )
-    for most in below:
+    if below:
+        (most,) = below
         # a bound that is true because there is no such group would pass
         share = np.average(proof.events.low <= most, weights=proof.events.count)
         if share < mass:

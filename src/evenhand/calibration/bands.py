@@ -620,9 +620,8 @@ def _mean_ends(values: Floats, share: Floats, tail: float, *, is_share: bool = F
     Changes of a share, between -1 and 1, get pseudo-rows with changes of 1 and -1, as in the
     intervals of Bonett and Price (2012): a share that changes in no row has an interval.
     """
-    n, mean = n_effective(share), share @ values
+    mean, variance, n = weighted_mean(values, share)
     t = -float(stdtrit(n - 1, tail))
-    variance = ((share * (values - mean)) ** 2).sum()
     if is_share:
         variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
     ends = mean + np.array([-t, t]) * np.sqrt(variance)

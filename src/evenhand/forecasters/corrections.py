@@ -373,13 +373,12 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
-    cells = CellsInGrid(pit, weight, members.which, edges)
+    cells, offset = CellsInGrid(pit, weight, members.which, edges), np.log(np.diff(edges))
 
     def step(last: tuple[Floats, Floats | None, Any]) -> tuple[Floats, Floats, Tilt]:
         """Return values of the maps, coefficients and the tilt."""
         counts = cells.expected_counts(last[0])
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
-        offset = np.log(np.diff(edges))
         tilts[list(knots)], found = fitted_tilts(counts, terms, designs, offset, last[1])
         tilt = Tilt(edges, tilts, found.size)
         return tilt.values(patterns), found, tilt

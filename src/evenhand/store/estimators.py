@@ -422,7 +422,7 @@ def dump_part(part: Any) -> tuple[str, bytes]:
         return "booster", text
     try:
         content = reproducible(_skops().dumps(part))
-        refused = _refused(content)
+        refused = _refused(_skops().get_untrusted_types(data=content))
     except Exception as error:  # the foreign object may raise anything
         raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
     if refused:
@@ -438,16 +438,14 @@ def load_part(form: str, content: bytes, source: Path) -> Any:
             return lightgbm().Booster(model_str=content.decode())
         # before skops reads it: an archive can unpack to more than the available memory
         check_archive(content)
-        refused = _refused(content)
-        if refused:
+        types = _skops().get_untrusted_types(data=content)
+        if refused := _refused(types):
             raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
-        trusted = _skops().get_untrusted_types(data=content)
-        part = _skops().loads(content, trusted=trusted)
+        part = _skops().loads(content, trusted=types)
         # allowed types can still contain indices out of range, which compiled code would follow
         check_structures(part)
         return part
 
 
-def _refused(content: bytes) -> list[str]:
-    untrusted = _skops().get_untrusted_types(data=content)
-    return [name for name in untrusted if name not in ALLOWED_TYPES]
+def _refused(types: list[str]) -> list[str]:
+    return [name for name in types if name not in ALLOWED_TYPES]
