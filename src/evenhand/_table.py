@@ -93,8 +93,10 @@ Cell = str | Value
 
 Item = TypeVar("Item")
 
-Cells = dict[Column, Callable[[Item], Cell]]
-"""Columns of a table from left to right, each with the function that writes the cell of an item."""
+Cells = dict[str | Column, Callable[[Item], Cell]]
+"""Columns of a table from left to right, each with the function that writes the cell of an item.
+
+Of titles the first is that of the names of the rows, and the others are those of numbers."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,15 @@ class Table:
 
         Examples
         --------
-        >>> square = {Column("x"): str, numeric("its square"): lambda x: str(x * x)}
-        >>> Table.of("Squares", range(3), square).rows
+        >>> Table.of("Squares", range(3), {"x": str, "its square": lambda x: str(x * x)}).rows
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, **options)
+        columns = [
+            one if isinstance(one, Column) else Column(one, is_number=place > 0)
+            for place, one in enumerate(cells)
+        ]
+        return cls(label, columns, rows, **options)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text, with longer cells wrapped at `width`; at most `most` rows."""

@@ -21,8 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
-from evenhand._table import SCREEN, Column, Table, line_width, numeric, wrapped
-from evenhand._table import Cells as TextCells
+from evenhand._table import SCREEN, Column, Table, line_width, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -876,15 +875,18 @@ class RecalibratedRegressor(WrappingForecaster):
         # sorting keeps the order of groups that are alike, and puts unknown errors last
         groups.sort(key=lambda row: -np.nan_to_num(row.error_before, nan=-1))
         groups.sort(key=lambda row: row.verdict != "harms")
-        cells: TextCells[Any] = {
-            Column("group"): lambda row: row.group,
-            numeric("rows"): lambda row: f"{row.n:,}",
-            numeric("error before"): lambda row: points(row.error_before),
-            numeric("after"): lambda row: points(row.error_after),
-            Column("verdict"): lambda row: row.verdict,
-        }
         width = line_width(SCREEN)
-        listed = Table.of("Check of the repair", [everyone, *groups[:PRINTED]], cells).text(width)
+        listed = Table.of(
+            "Check of the repair",
+            [everyone, *groups[:PRINTED]],
+            {
+                "group": lambda row: row.group,
+                "rows": lambda row: f"{row.n:,}",
+                "error before": lambda row: points(row.error_before),
+                "after": lambda row: points(row.error_after),
+                Column("verdict"): lambda row: row.verdict,
+            },
+        ).text(width)
         rest = len(groups) - PRINTED
         more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""
         note = wrapped(NOTE + (NOTE_OF_TIMES if self.n_lost_ else ""), width)

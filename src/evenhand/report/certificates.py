@@ -533,22 +533,22 @@ def _certificates(facts: Values) -> Table:
     """Return what rows certify, first without a draw and then with one."""
     cells: Cells[Values] = {
         numeric("rows"): lambda one: whole(one["n_samples"]) if one["n_samples"] else "unlimited",
-        numeric("no draw, at least"): lambda one: (
+        "no draw, at least": lambda one: (
             f"{in_full(one['plain_level'])}: {at_least(one['plain_floor'], percent)}"
         ),
-        numeric("wider by"): lambda one: whole_percent(one["plain_wider"]),
-        numeric("union"): lambda one: (
+        "wider by": lambda one: whole_percent(one["plain_wider"]),
+        "union": lambda one: (
             f"{at_most(one['union_error'])} ({one['union_cells']})"
             if one["union_cells"]
             else UNKNOWN
         ),
-        numeric("draw, 80%: from"): lambda one: at_least(one["coverage_low"], percent),
-        numeric("to"): lambda one: (
+        "draw, 80%: from": lambda one: at_least(one["coverage_low"], percent),
+        "to": lambda one: (
             UNKNOWN if is_trivial(one["coverage_high"]) else at_most(one["coverage_high"], percent)
         ),
     }
     if facts["goal"] is not None:
-        cells[numeric("wider by ")] = lambda one: whole_percent(one["wider"])
+        cells["wider by "] = lambda one: whole_percent(one["wider"])
     else:
-        cells[numeric("error, points")] = lambda one: at_most(one["group_error"])
+        cells["error, points"] = lambda one: at_most(one["group_error"])
     return Table.of("Promises by the number of rows", facts["certificates"], cells)

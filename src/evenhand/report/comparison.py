@@ -22,7 +22,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
-from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand._table import Cells, Column, Table, Value
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -41,19 +41,19 @@ from evenhand.results import Change, ComparedGroup, ComparisonRows
 
 Show = Callable[..., str]
 
-COVERED: dict[str, tuple[Column, Show]] = {
-    "coverage_80": (numeric("80% interval covers"), percent),
-    "error": (numeric("error (points)"), points),
+COVERED: dict[str, tuple[str, Show]] = {
+    "coverage_80": ("80% interval covers", percent),
+    "error": ("error (points)", points),
 }
 """Measures of groups, with their columns; a short text has the first three."""
 
-EVENTS: dict[str, tuple[Column, Show]] = {
-    "rate": (numeric("observed"), percent),
-    "predicted": (numeric("predicted"), percent),
-    "bias": (numeric("difference (points)"), signed),
-    "slope": (numeric("slope"), ratio),
-    "log_loss": (numeric("log score"), number),
-    "error": (numeric("error (points)"), points),
+EVENTS: dict[str, tuple[str, Show]] = {
+    "rate": ("observed", percent),
+    "predicted": ("predicted", percent),
+    "bias": ("difference (points)", signed),
+    "slope": ("slope", ratio),
+    "log_loss": ("log score", number),
+    "error": ("error (points)", points),
 }
 """Those of 0/1 outcomes."""
 
@@ -182,8 +182,8 @@ class Shown:
             return Value(_to(one, show, " → "), ends, one.change)
 
         cells: Cells[ComparedGroup] = {
-            Column("group"): lambda row: in_one_line(row.group) if is_short else row.group,
-            numeric("rows"): size,
+            "group": lambda row: in_one_line(row.group) if is_short else row.group,
+            "rows": size,
         }
         for name in printed:
             column, show = measures[name]
@@ -308,12 +308,12 @@ def _scores(rows: ComparisonRows) -> list[Part]:
         return Value(show(one.change), band(show, one.change_low, one.change_high), one.change)
 
     cells: Cells[Change] = {
-        Column("measure"): lambda one: one.measure,
-        numeric("before"): partial(written, at="before"),
-        numeric("after"): partial(written, at="after"),
+        "measure": lambda one: one.measure,
+        "before": partial(written, at="before"),
+        "after": partial(written, at="after"),
     }
     text = "Of all rows. Smaller log scores and CRPS are better."
     if rows.is_paired:
-        cells[numeric("change")] = change
+        cells["change"] = change
         text += f" Changes have paired {in_full(rows.confidence)} intervals, each by itself."
     return [Paragraph(text), Table.of("Scores", rows.scores, cells)]

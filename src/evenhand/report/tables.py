@@ -27,7 +27,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._kinds import HIGHER, LOWER
-from evenhand._table import Cells, Column, Item, Table, Value, numeric
+from evenhand._table import Cells, Column, Item, Table, Value
 from evenhand.report.kinds import IN_TIME, Kind, formatter_of, signed, units_of
 from evenhand.report.slots import capitalized, name_of
 from evenhand.results import (
@@ -37,14 +37,9 @@ from evenhand.results import (
     Finding,
     Interval,
     Membership,
-    Miscoverage,
     NamedBound,
     PlainInterval,
-    ProbabilityScores,
-    Reliability,
-    Score,
     Survival,
-    WorstGroup,
 )
 from evenhand.results import Cell as UnionCell
 
@@ -115,23 +110,28 @@ def groups(
         # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
         return Value(UNKNOWN) if one.too_small or kind.has_rates else estimate(one.size, points)
 
-    cells: Cells[Finding] = {
-        Column("Group"): lambda one: rule_of(one, rows),
-        numeric("Rows"): lambda one: whole_number(one.n),
-        numeric("Predicted"): lambda one: share(one.predicted),
-        numeric("Observed"): lambda one: share(one.rate),
-        numeric("Times"): times,
-        numeric("80% interval covers"): lambda one: share(one.coverage_80),
-        numeric(kind.residual): bias,
-        numeric("Error in points"): error,
-        numeric("Without an assumption"): lambda one: Value(
-            band(points, one.least_error, one.most_error), order=one.least_error
-        ),
-        Column("Result"): lambda one: result(one, rows),
-    }
     # short tables need no search
     search = "Find a group" if label in ("Groups", "Other groups") else ""
-    return of(label, found, cells, note=note, search=search)
+    return of(
+        label,
+        found,
+        {
+            "Group": lambda one: rule_of(one, rows),
+            "Rows": lambda one: whole_number(one.n),
+            "Predicted": lambda one: share(one.predicted),
+            "Observed": lambda one: share(one.rate),
+            "Times": times,
+            "80% interval covers": lambda one: share(one.coverage_80),
+            kind.residual: bias,
+            "Error in points": error,
+            "Without an assumption": lambda one: Value(
+                band(points, one.least_error, one.most_error), order=one.least_error
+            ),
+            Column("Result"): lambda one: result(one, rows),
+        },
+        note=note,
+        search=search,
+    )
 
 
 def rule_of(one: Finding, rows: AuditRows) -> Value:
@@ -197,44 +197,54 @@ def membership(rows: AuditRows) -> Table | None:
     def ends(name: str, show: Show) -> Callable[[Membership], str]:
         return lambda one: band(show, getattr(one, f"{name}_least"), getattr(one, f"{name}_most"))
 
-    cells: Cells[Membership] = {
-        Column("Group"): lambda one: one.group,
-        numeric("Members expected"): lambda one: whole_number(one.members),
-        numeric("80% interval covers"): ends("coverage_80", percent),
-        numeric("90% interval covers"): ends("coverage_90", percent),
-        numeric("Outcome minus forecast"): ends("bias", number),
-    }
     note = "Valid however membership and outcome relate, if probabilities are right on average."
-    return of("Groups known by probability", rows.membership, cells, note=note)
+    return of(
+        "Groups known by probability",
+        rows.membership,
+        {
+            "Group": lambda one: one.group,
+            "Members expected": lambda one: whole_number(one.members),
+            "80% interval covers": ends("coverage_80", percent),
+            "90% interval covers": ends("coverage_90", percent),
+            "Outcome minus forecast": ends("bias", number),
+        },
+        note=note,
+    )
 
 
 def miscoverage(rows: AuditRows) -> Table | None:
     """Return how far the coverage differs from its level for people with the same features."""
-    cells: Cells[Miscoverage] = {
-        Column("Interval"): lambda one: in_full(one.level),
-        numeric("Mean difference, points"): lambda one: estimate(
-            Interval(one.excess, one.low, one.high), points
-        ),
-        numeric("Lowest fifth of people"): lambda one: percent(one.lowest_fifth),
-        numeric("Highest fifth"): lambda one: percent(one.highest_fifth),
-        numeric("Rows"): lambda one: whole_number(one.n),
-    }
     note = "How far coverage is from its level for people of equal features, by a model."
-    return of("Coverage by features", rows.miscoverage, cells, note=note)
+    return of(
+        "Coverage by features",
+        rows.miscoverage,
+        {
+            "Interval": lambda one: in_full(one.level),
+            "Mean difference, points": lambda one: estimate(
+                Interval(one.excess, one.low, one.high), points
+            ),
+            "Lowest fifth of people": lambda one: percent(one.lowest_fifth),
+            "Highest fifth": lambda one: percent(one.highest_fifth),
+            "Rows": lambda one: whole_number(one.n),
+        },
+        note=note,
+    )
 
 
 def worst_groups(rows: AuditRows) -> Table | None:
     """Return the worst group of each size, chosen with the outcomes known."""
-    cells: Cells[WorstGroup] = {
-        Column("Size of the group"): lambda one: f"{in_full(one.mass)} of people",
-        numeric("Error in points"): lambda one: points(one.error),
-        numeric("Right forecasts would show"): lambda one: band(
-            points, one.null_low, one.null_high
-        ),
-        numeric("Proven, at most"): lambda one: at_most(one.certified),
-    }
     note = "The groups of the largest error, chosen with the outcomes known: no group is worse."
-    return of("Worst groups of each size", rows.worst_groups, cells, note=note)
+    return of(
+        "Worst groups of each size",
+        rows.worst_groups,
+        {
+            "Size of the group": lambda one: f"{in_full(one.mass)} of people",
+            "Error in points": lambda one: points(one.error),
+            "Right forecasts would show": lambda one: band(points, one.null_low, one.null_high),
+            "Proven, at most": lambda one: at_most(one.certified),
+        },
+        note=note,
+    )
 
 
 # --- calibration, rates and scores
@@ -242,38 +252,44 @@ def worst_groups(rows: AuditRows) -> Table | None:
 
 def reliability(rows: AuditRows) -> Table | None:
     """Return predicted probabilities and event rates by group."""
-    cells: Cells[Reliability] = {
-        Column("Group"): lambda one: one.group,
-        numeric("Predicted"): lambda one: share(one.probability),
-        numeric("Observed"): lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
-        numeric("Rows"): lambda one: whole_number(one.n),
-    }
     confidence = confidence_in_full(rows.confidence)
     note = f"The intervals of all bins of a group hold together, with {confidence} confidence."
-    return of("Rates by predicted probability", rows.reliability, cells, note=note)
+    return of(
+        "Rates by predicted probability",
+        rows.reliability,
+        {
+            "Group": lambda one: one.group,
+            "Predicted": lambda one: share(one.probability),
+            "Observed": lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
+            "Rows": lambda one: whole_number(one.n),
+        },
+        note=note,
+    )
 
 
 def survival(rows: AuditRows) -> Table | None:
     """Return everyone, then groups by falling distance of predicted and observed rate."""
-    cells: Cells[Survival] = {
-        Column("Group"): lambda one: one.group,
-        numeric("Predicted"): lambda one: share(one.predicted),
-        numeric("Observed"): lambda one: estimate(
-            Interval(one.observed, one.low, one.high), percent
-        ),
-        numeric("Without an assumption"): lambda one: Value(
-            band(percent, one.least, one.most), order=one.least
-        ),
-        numeric("Events"): lambda one: whole_number(one.n_events),
-        numeric("Lost"): lambda one: whole_number(one.n_lost),
-        numeric("Rows"): lambda one: whole_number(one.n),
-    }
     note = (
         f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
         f" hold together with {confidence_in_full(rows.confidence)} confidence. Without an"
         " assumption: from nobody to everybody who was lost had the event."
     )
-    return of("Rates by the horizon", survival_rows(rows), cells, note=note)
+    return of(
+        "Rates by the horizon",
+        survival_rows(rows),
+        {
+            "Group": lambda one: one.group,
+            "Predicted": lambda one: share(one.predicted),
+            "Observed": lambda one: estimate(Interval(one.observed, one.low, one.high), percent),
+            "Without an assumption": lambda one: Value(
+                band(percent, one.least, one.most), order=one.least
+            ),
+            "Events": lambda one: whole_number(one.n_events),
+            "Lost": lambda one: whole_number(one.n_lost),
+            "Rows": lambda one: whole_number(one.n),
+        },
+        note=note,
+    )
 
 
 def survival_rows(rows: AuditRows) -> list[Survival]:
@@ -287,38 +303,45 @@ def scores(rows: AuditRows) -> Table | None:
     """Return the scores of everyone."""
     unit = Kind.of(rows).unit
     words = {"share": "of outcomes", "probability": "points", units_of(rows.target): unit}
-    cells: Cells[Score] = {
-        Column("Score"): lambda one: capitalized(one.measure),
-        numeric("Mean"): lambda one: formatter_of(one.unit)(one.value),
-        numeric("95% interval"): lambda one: band(formatter_of(one.unit), one.low, one.high),
-        Column("Unit"): lambda one: words.get(str(one.unit), str(one.unit or "of outcomes")),
-    }
-    return of("Scores", rows.scores, cells)
+    return of(
+        "Scores",
+        rows.scores,
+        {
+            "Score": lambda one: capitalized(one.measure),
+            "Mean": lambda one: formatter_of(one.unit)(one.value),
+            "95% interval": lambda one: band(formatter_of(one.unit), one.low, one.high),
+            Column("Unit"): lambda one: words.get(str(one.unit), str(one.unit or "of outcomes")),
+        },
+    )
 
 
 def probability_scores(rows: AuditRows) -> Table | None:
     """Return the scores of probabilities that the field reports, of everyone and of groups."""
-    cells: Cells[ProbabilityScores] = {
-        Column("Group"): lambda one: one.group,
-        numeric("Slope"): lambda one: estimate(one.interval("slope"), ratio),
-        numeric("Intercept"): lambda one: estimate(one.interval("intercept"), ratio),
-        numeric("O:E"): lambda one: estimate(one.interval("observed_expected"), ratio),
-        numeric("ICI, points"): lambda one: points(one.ici),
-        numeric("Emax, points"): lambda one: points(one.e_max),
-        numeric("AUC"): lambda one: number(one.auc),
-        numeric("Brier"): lambda one: number(one.brier),
-        numeric("Scaled"): lambda one: percent(one.scaled_brier),
-        numeric("Log loss"): lambda one: number(one.log_loss),
-        numeric("Events"): lambda one: whole_number(one.n_events),
-        numeric("Rows"): lambda one: whole_number(one.n),
-    }
     note = (
         "The slope is below 1 if probabilities are too extreme; the intercept is 0 if the rate is"
         " right. O:E: events divided by expected ones. ICI and Emax: mean and largest distance of"
         " the smoothed rate from the probability. Each interval holds for itself, with"
         f" {confidence_in_full(rows.confidence)} confidence."
     )
-    return of("Scores of probabilities", rows.probability_scores, cells, note=note)
+    return of(
+        "Scores of probabilities",
+        rows.probability_scores,
+        {
+            "Group": lambda one: one.group,
+            "Slope": lambda one: estimate(one.interval("slope"), ratio),
+            "Intercept": lambda one: estimate(one.interval("intercept"), ratio),
+            "O:E": lambda one: estimate(one.interval("observed_expected"), ratio),
+            "ICI, points": lambda one: points(one.ici),
+            "Emax, points": lambda one: points(one.e_max),
+            "AUC": lambda one: number(one.auc),
+            "Brier": lambda one: number(one.brier),
+            "Scaled": lambda one: percent(one.scaled_brier),
+            "Log loss": lambda one: number(one.log_loss),
+            "Events": lambda one: whole_number(one.n_events),
+            "Rows": lambda one: whole_number(one.n),
+        },
+        note=note,
+    )
 
 
 # --- what is proven
@@ -326,13 +349,16 @@ def probability_scores(rows: AuditRows) -> Table | None:
 
 def every_group(found: Iterable[Bound], people: str = "people") -> Table | None:
     """Return the bounds for every group of a size, named or not."""
-    cells: Cells[Bound] = {
-        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of {people}",
-        numeric("Error at most, points"): lambda one: at_most(one.group_error),
-        numeric("80% interval covers at least"): lambda one: at_least(one.coverage_80_low, percent),
-        numeric("At most"): lambda one: at_most(one.coverage_80_high, percent),
-    }
-    return of("Bounds for every group, named or not", found, cells)
+    return of(
+        "Bounds for every group, named or not",
+        found,
+        {
+            "Every group of at least": lambda one: f"{in_full(one.mass)} of {people}",
+            "Error at most, points": lambda one: at_most(one.group_error),
+            "80% interval covers at least": lambda one: at_least(one.coverage_80_low, percent),
+            "At most": lambda one: at_most(one.coverage_80_high, percent),
+        },
+    )
 
 
 def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Table | None:
@@ -346,43 +372,49 @@ def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Tab
     def floor(one: PlainInterval, mass: float) -> str:
         return at_least(floors.get((one.level, mass)), percent)
 
-    cells: Cells[PlainInterval] = {
-        Column("Interval"): lambda one: in_full(one.level),
-        # of people who are lost it is not known, so that they count as missed
-        numeric(f"Covers{', at least' * may_be_lost}"): lambda one: percent(one.covered),
-        **{
-            numeric(f"In every {in_full(mass)}, at least"): partial(floor, mass=mass)
-            for mass in masses
+    return of(
+        "Coverage of intervals without a draw in every group",
+        levels,
+        {
+            "Interval": lambda one: in_full(one.level),
+            # of people who are lost it is not known, so that they count as missed
+            f"Covers{', at least' * may_be_lost}": lambda one: percent(one.covered),
+            **{f"In every {in_full(mass)}, at least": partial(floor, mass=mass) for mass in masses},
+            "Width, of today's 80%": lambda one: percent(one.width, decimals=0),
         },
-        numeric("Width, of today's 80%"): lambda one: percent(one.width, decimals=0),
-    }
-    return of("Coverage of intervals without a draw in every group", levels, cells)
+    )
 
 
 def named_bounds(found: Iterable[NamedBound]) -> Table | None:
     """Return the certified bounds for named groups, by falling lower bound."""
     listed = sorted(found, key=lambda one: (-(one.low or 0.0), -(one.error or 0.0)))[:LISTED]
-    cells: Cells[NamedBound] = {
-        Column("Group"): lambda one: one.group,
-        numeric("Rows"): lambda one: whole_number(one.n),
-        numeric("Error at least, points"): lambda one: Value(at_least(one.low), order=one.low),
-        numeric("At most"): lambda one: Value(at_most(one.high), order=one.high),
-    }
-    return of("Bounds for named groups", listed, cells)
+    return of(
+        "Bounds for named groups",
+        listed,
+        {
+            "Group": lambda one: one.group,
+            "Rows": lambda one: whole_number(one.n),
+            "Error at least, points": lambda one: Value(at_least(one.low), order=one.low),
+            "At most": lambda one: Value(at_most(one.high), order=one.high),
+        },
+    )
 
 
 def event_bounds(found: Iterable[EventBound]) -> Table | None:
     """Return the certified event rates and biases of every group of all people, by size."""
-    cells: Cells[EventBound] = {
-        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
-        numeric("Rate minus probability, at least, points"): lambda one: at_least(one.bias_low),
-        numeric("At most"): lambda one: at_most(one.bias_high),
-        Column("Predicted at most"): lambda one: in_full(one.below),
-        numeric("have the event, at most"): lambda one: at_most(one.event_rate_below, percent),
-        Column("Predicted at least"): lambda one: in_full(one.above),
-        numeric("have the event, at least"): lambda one: at_least(one.event_rate_above, percent),
-    }
-    return of("Bounds for events", sorted(found, key=lambda one: one.mass), cells)
+    return of(
+        "Bounds for events",
+        sorted(found, key=lambda one: one.mass),
+        {
+            "Every group of at least": lambda one: f"{in_full(one.mass)} of people",
+            "Rate minus probability, at least, points": lambda one: at_least(one.bias_low),
+            "At most": lambda one: at_most(one.bias_high),
+            Column("Predicted at most"): lambda one: in_full(one.below),
+            "have the event, at most": lambda one: at_most(one.event_rate_below, percent),
+            Column("Predicted at least"): lambda one: in_full(one.above),
+            "have the event, at least": lambda one: at_least(one.event_rate_above, percent),
+        },
+    )
 
 
 def unions(cells_of: Iterable[UnionCell]) -> Table | None:
@@ -392,15 +424,18 @@ def unions(cells_of: Iterable[UnionCell]) -> Table | None:
         ends = one.get("error"), one.get("bias_high"), -(one.get("bias_low") or 0.0)
         return -max(end or 0.0 for end in ends)
 
-    cells: Cells[UnionCell] = {
-        Column("Group"): lambda one: one["cell"],
-        numeric("Rows"): lambda one: whole_number(one["n"]),
-        numeric("Error at most, points"): lambda one: at_most(one.get("error")),
-        numeric("80% interval covers"): lambda one: band(
-            percent, one.get("coverage_80_low"), one.get("coverage_80_high")
-        ),
-        numeric("Rate minus probability, points"): lambda one: band(
-            points, one.get("bias_low"), one.get("bias_high")
-        ),
-    }
-    return of("Bounds for unions of groups", sorted(cells_of, key=worst), cells)
+    return of(
+        "Bounds for unions of groups",
+        sorted(cells_of, key=worst),
+        {
+            "Group": lambda one: one["cell"],
+            "Rows": lambda one: whole_number(one["n"]),
+            "Error at most, points": lambda one: at_most(one.get("error")),
+            "80% interval covers": lambda one: band(
+                percent, one.get("coverage_80_low"), one.get("coverage_80_high")
+            ),
+            "Rate minus probability, points": lambda one: band(
+                points, one.get("bias_low"), one.get("bias_high")
+            ),
+        },
+    )

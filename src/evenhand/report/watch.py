@@ -29,7 +29,7 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import SCREEN, Cells, Column, Table, Value, line_width, lines_within, numeric
+from evenhand._table import SCREEN, Column, Table, Value, line_width, lines_within
 from evenhand.report.charts import Axis, Chart, Color, Line, Point, Points, Shape, time_axis
 from evenhand.report.document import (
     Bullets,
@@ -534,23 +534,28 @@ def _groups(watched: Watched) -> Section:
         ratio = ratio_of(one)
         return Value(of_alarm(ratio), order=ratio)
 
-    cells: Cells[Values] = {
-        Column("group"): lambda one: one["name"],
-        Column("status"): lambda one: "alarm" if one["is_alarm"] else "no alarm",
-        numeric("most evidence, of threshold"): most,
-        numeric(error): lambda one: Value(
-            points(one["error"]), one["bias_direction"] or UNKNOWN, order=one["error"]
-        ),
-        numeric("forecasts"): lambda one: Value(whole(one["n"]), order=one["n"]),
-        numeric("missing"): lambda one: Value(
-            percent(one["n_missing"] / one["n"]) if one["n"] else UNKNOWN, order=one["n_missing"]
-        ),
-    }
     text = (
         f"An alarm means an error above the tolerance of {watched.tolerance} points. Below an error"
         " is its direction: outcomes higher or lower than forecast, forecasts too narrow or wide."
     )
-    table = Table.of("Groups", watched.groups, cells, search="Find a group")
+    table = Table.of(
+        "Groups",
+        watched.groups,
+        {
+            "group": lambda one: one["name"],
+            Column("status"): lambda one: "alarm" if one["is_alarm"] else "no alarm",
+            "most evidence, of threshold": most,
+            error: lambda one: Value(
+                points(one["error"]), one["bias_direction"] or UNKNOWN, order=one["error"]
+            ),
+            "forecasts": lambda one: Value(whole(one["n"]), order=one["n"]),
+            "missing": lambda one: Value(
+                percent(one["n_missing"] / one["n"]) if one["n"] else UNKNOWN,
+                order=one["n_missing"],
+            ),
+        },
+        search="Find a group",
+    )
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
