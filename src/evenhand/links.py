@@ -19,11 +19,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, optimize, special
+from scipy.optimize import elementwise
 
 from evenhand._logarithms import (
     log1mexp,
@@ -466,27 +467,14 @@ class Link(ABC):
         def diagonal(r: Floats) -> Floats:
             return np.exp(self.log_cdf_lower(np.log(r), r))
 
-        # K(r; r) increases from 0 to 1/2 at r = 1/2: a table gives the cell, regula falsi the
-        # position in it
-        grid = np.union1d(EDGES[1 : EDGES.size // 2 + 1], np.linspace(0.0, 0.5, 65)[1:])
-        table = np.append(0.0, np.maximum.accumulate(diagonal(grid)))
-        grid = np.append(0.0, grid)
-        cell = np.clip(np.searchsorted(table, u, side="right") - 1, 0, grid.size - 2)
-        low = grid[cell]
-        high = grid[cell + 1]
-        at_low = table[cell]
-        at_high = table[cell + 1]
-        for _ in range(3):
-            step = at_high - at_low
-            share = np.divide(u - at_low, step, out=np.full(u.shape, 0.5), where=step > 0)
-            found = np.clip(low + np.clip(share, 0.0, 1.0) * (high - low), LEAST_DRAW, 0.5)
-            at = diagonal(found)
-            is_below = at < u
-            low = np.where(is_below, found, low)
-            at_low = np.where(is_below, at, at_low)
-            high = np.where(is_below, high, found)
-            at_high = np.where(is_below, at_high, at)
-        return np.asarray(found)
+        def excess(r: Floats, *u: Any) -> Floats:
+            return np.asarray(diagonal(r) - u[0])
+
+        # K(r; r) increases from 0 to 1/2 at r = 1/2, up to rounding errors
+        ends = LEAST_DRAW, 0.5
+        inside = np.clip(u, *diagonal(np.array(ends)))
+        found = elementwise.find_root(excess, ends, args=(inside,), tolerances={"xatol": 1e-9})
+        return found.x
 
     @property
     def calibration_error(self) -> float:

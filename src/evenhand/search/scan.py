@@ -402,24 +402,13 @@ def _many_draws_below(pits: Cells, columns: Mask, left: Ints, right: Ints) -> Fl
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     below = np.zeros((left.size, BINS))
     for part in row_blocks(n, size):
-        draws = _draws_below(pits.take(part)).astype(dtype, copy=False)
+        some = pits.take(part)
+        draws = ramps_at(np.arange(BINS) / BINS, some.low, some.high).astype(dtype)
         rows = columns[part].T.astype(dtype)
         both = rows[left]
         both *= rows[right]
         below += both @ (draws if pits.weights is None else draws * pits.weights[part, None])
     return below.T
-
-
-def _draws_below(pits: Cells) -> NDArray[Any]:
-    """Return each row's number of draws at or below each edge, shape (k, B)."""
-    if not pits.are_points:
-        return ramps_at(np.arange(BINS) / BINS, pits.low, pits.high)
-    bins = np.ceil(pits.drawn * BINS).astype(np.intp)
-    k = bins.shape[0]
-    # offset the bins by row, so that one count gives the histograms of all rows
-    bins += np.arange(k)[:, None] * (BINS + 1)
-    counts = np.bincount(bins.ravel(), minlength=k * (BINS + 1)).reshape(k, BINS + 1)
-    return np.cumsum(counts[:, :BINS], axis=-1)
 
 
 # --- directions

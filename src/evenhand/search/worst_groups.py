@@ -65,9 +65,6 @@ def mean_cdfs(pits: Cells, n_cells: int, dtype: type[np.floating[Any]] = np.floa
 def _mean_steps(positions: Floats, n_cells: int) -> Floats:
     """Return the mean of each row's step CDF over each cell; positions are in units of cells."""
     n, m = positions.shape
-    if m < 4:
-        ends: Floats = np.arange(1, n_cells + 1, dtype=np.float64)
-        return np.asarray(sum(np.clip(ends - positions[:, j, None], 0, 1) for j in range(m)) / m)
     cells = positions.astype(np.intp)
     rest = (positions - cells).ravel()
     # the CDF steps up at the PIT: the mean over the PIT's cell increases by the part of the cell
