@@ -13,7 +13,6 @@ from evenhand._format import number_in_full, one_line
 from evenhand._validate import (
     Floats,
     InputError,
-    Mask,
     as_floats,
     bad_input,
     check_choice,
@@ -345,6 +344,11 @@ class Forecast:
         return self._hurdle().end if self.outcome_kind is OutcomeKind.HURDLE else None
 
     @property
+    def atom(self) -> float | None:
+        """Outcome at which a hurdle forecast has its atom; None for other forecasts."""
+        return self._hurdle().at if self.outcome_kind is OutcomeKind.HURDLE else None
+
+    @property
     def has_atoms(self) -> bool:
         """Whether single outcomes have positive probability."""
         return self.distribution.has_atoms
@@ -465,14 +469,8 @@ class Forecast:
         known = as_outcomes(outcomes)
         if known.are_times:
             return Rounding(Rounding.of(known.value[known.happened]).step)
-        y = known.value
-        if self.outcome_kind is OutcomeKind.HURDLE:
-            y = y[self.is_off_atom(y)]
+        y = known.value[known.value != self.atom]
         return Rounding.of(y) if y.size and not self.distribution.is_lattice else Rounding()
-
-    def is_off_atom(self, y: Floats) -> Mask:
-        """Whether each outcome is not the atom of a hurdle forecast."""
-        return np.asarray(y != self._hurdle().at)
 
     def pit_interval(
         self, y: ArrayLike | Outcomes, *, rounding: Rounding | None = None

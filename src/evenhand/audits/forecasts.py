@@ -20,7 +20,7 @@ from evenhand._validate import (
 )
 from evenhand.calibration import COVERED, Cells, Events, cut_off, over_draws
 from evenhand.certificates import WIDER_LEVELS
-from evenhand.distributions import OutcomeKind, Randomized, as_hurdle
+from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, calibrated_under, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
@@ -214,7 +214,7 @@ class RowCells:
         Widths of their intervals under the deterministic forecaster; NaN if there is none.
     rows : ndarray of int, shape (n,)
         Of a continuous part, the numbers of its rows among all rows.
-    at : float
+    at : float or None
         Of a continuous part, the atom.
     """
 
@@ -237,7 +237,7 @@ class RowCells:
     medians: Floats = field(default_factory=lambda: np.empty(0))
     plain: Floats = field(default_factory=lambda: np.empty((0, 0)))
     rows: Ints = field(default_factory=lambda: np.empty(0, np.intp))
-    at: float = np.nan
+    at: float | None = None
 
     @classmethod
     def of_pits(cls, cells: Cells, residual: Floats | None) -> RowCells:
@@ -354,11 +354,8 @@ def _widths(forecast: Forecast) -> dict[Measure, Floats]:
 def _rounded(forecast: Forecast, values: Floats, rounding: Rounding, origin: float) -> Floats:
     if not rounding.is_used:
         return values
-    rounded = rounding.rounded(values, origin)
-    if forecast.outcome_kind is not OutcomeKind.HURDLE:
-        return rounded
+    rounded, at = rounding.rounded(values, origin), forecast.atom
     # a value near the atom is rounded to the next value of the grid: it is not the atom
-    at = as_hurdle(forecast.distribution).at
     return np.where((values == at) | (rounded == at), values, rounded)
 
 
@@ -485,7 +482,7 @@ class RowReader:
         if self.kind is OutcomeKind.BINARY:
             events = Events(outcomes.value, over_draws(forecast.event_probability()))
         elif self.kind is OutcomeKind.HURDLE:
-            is_off = forecast.is_off_atom(outcomes.value)
+            is_off = outcomes.value != forecast.atom
             off = np.flatnonzero(is_off)
             events = Events(is_off.astype(np.float64), over_draws(forecast.event_probability()))
         # there may be no outcome but the atom
@@ -493,10 +490,9 @@ class RowReader:
             part = forecast.positive_part()[off]
             own = self._read(part, outcomes.take(off), ties[off], random, is_own)
             if guess is not None:
-                known = guess.rows & forecast.is_off_atom(guess.times)
+                known = guess.rows & (guess.times != forecast.atom)
                 own = replace(own, cells=guess.moved(part, own.cells, off, known[off]))
-            at = as_hurdle(forecast.distribution).at
-            positive = replace(own, rows=off + rows.start, at=at)
+            positive = replace(own, rows=off + rows.start, at=forecast.atom)
         at_horizon = by_horizon = None
         if outcomes.horizon is not None:
             by_horizon = over_draws(forecast.cdf(outcomes.horizon, left=True))
@@ -617,7 +613,7 @@ def _own_names(forecast: Forecast, outcomes: Outcomes) -> tuple[str, ...]:
     if kind is OutcomeKind.BINARY:
         return ("predicted probability",)
     if kind is OutcomeKind.HURDLE:
-        is_zero = as_hurdle(forecast.distribution).end == "low"
+        is_zero = forecast.atom_end == "low"
         level = ("chance of zero", "predicted mean") if is_zero else ("event by horizon",)
     else:
         level = ("predicted median",) if outcomes.are_times else ("predicted mean",)

@@ -219,14 +219,14 @@ class OffAtom(NamedTuple):
         Cells under the continuous part.
     base : Cells or None
         Those under the forecaster inside its link, before the draw.
-    at : float
+    at : float or None
         The atom.
     """
 
     rows: Ints
     cells: Cells
     base: Cells | None
-    at: float
+    at: float | None
 
     def take(self, rows: Ints) -> OffAtom:
         """Return the people among some rows, which are numbered by their place among these."""

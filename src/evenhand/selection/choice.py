@@ -32,7 +32,7 @@ from evenhand._validate import (
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import Cells, over_draws, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
-from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
+from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
 from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import (
@@ -212,11 +212,10 @@ def check_forecasts(base: Forecast, outcomes: Outcomes) -> None:
     # the remedy is Python
     tau = f"{outcomes.horizon:.15g}"
     got = f"are of the kind {base.outcome_kind}"
-    if base.outcome_kind is OutcomeKind.HURDLE:
-        hurdle = as_hurdle(base.distribution)
-        if hurdle.end == "high" and hurdle.at == outcomes.horizon:
+    if base.atom is not None:
+        if base.atom_end == "high" and base.atom == outcomes.horizon:
             return
-        got = f"have their atom at {number_in_full(hurdle.at)}"
+        got = f"have their atom at {number_in_full(base.atom)}"
     raise InputError(
         f"horizon is {tau}, and forecasts must have an atom at it, whose probability is not"
         f" randomized, but these {got}; make them with Forecast.from_survival(times, survival,"
@@ -464,7 +463,7 @@ def fixed_sequence_test(
         certifying=rows.certify,
         kind=proof.kind,
         rounding_step=None if grid is None else grid.step,
-        atom=atom_of(forecast),
+        atom=forecast.atom,
         # the least price is a theorem on continuous forecasts
         limit=math.nan if has_atoms else least_price(float(pathwise_errors(cells).mean())),
     )
@@ -490,7 +489,7 @@ def _certify_model(
         spread = Rounding() if forecast.has_atoms else rounding
         cells.append(forecast.cells(some, rounding=spread, ties=ties[block]))
         if forecast.outcome_kind is OutcomeKind.HURDLE:
-            is_off = forecast.is_off_atom(some.value)
+            is_off = some.value != forecast.atom
             chance.append(over_draws(forecast.event_probability()))
             if is_off.any():
                 part = forecast[is_off].positive_part()
@@ -499,7 +498,7 @@ def _certify_model(
     if not forecast.has_atoms:
         # rounded outcomes have one position in their rounding cells
         served = served.at_points()
-    at = atom_of(forecast)
+    at = forecast.atom
     if at is not None:
         # groups are shares of the people off the atom, and only their part is randomized
         is_off = outcomes.value != at
@@ -517,12 +516,6 @@ def _certify_model(
         random_state=random,
     )
     return made, served
-
-
-def atom_of(base: Forecast) -> float | None:
-    """Return the value of the atom of forecasts with a continuous part; None for other kinds."""
-    is_hurdle = base.outcome_kind is OutcomeKind.HURDLE
-    return as_hurdle(base.distribution).at if is_hurdle else None
 
 
 # --- `randomize`

@@ -27,7 +27,7 @@ from evenhand.certificates import (
     certify_rows,
     part_of_base,
 )
-from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
@@ -69,8 +69,6 @@ class Wrapped(NamedTuple):
         Position of each person in the cell.
     rounding : Rounding
         Rounding cells of the outcomes.
-    at : float or None
-        The atom.
     """
 
     base: Forecast
@@ -80,7 +78,6 @@ class Wrapped(NamedTuple):
     cells: Cells
     ties: Floats
     rounding: Rounding
-    at: float | None
 
     @classmethod
     def of(cls, base: Forecast, outcomes: Outcomes, random: np.random.Generator) -> Self:
@@ -90,16 +87,10 @@ class Wrapped(NamedTuple):
         n = outcomes.n_samples
         needs_ties = base.has_atoms or rounding.step is not None or outcomes.are_times
         ties = fresh(n, random) if needs_ties else np.full(n, 0.5)
-        if base.outcome_kind is not OutcomeKind.HURDLE:
-            cells = base.cells(outcomes, rounding=rounding, ties=ties)
-            if base.outcome_kind is not OutcomeKind.COUNT:
-                # rounded outcomes have one position
-                cells = cells.at_points(~cells.unknown)
-            return cls(base, outcomes, np.arange(n), base, cells, ties, rounding, None)
-        at = as_hurdle(base.distribution).at
+        at, part = base.atom, base
         rows = np.flatnonzero(outcomes.value != at)
         n_known = int(outcomes.happened[rows].sum())
-        if n_known < LEAST_ROWS:
+        if at is not None and n_known < LEAST_ROWS:
             has = "has" if n_known == 1 else "have"
             what = f"an outcome other than {at:g}"
             if outcomes.are_times:
@@ -108,10 +99,18 @@ class Wrapped(NamedTuple):
                 f"{count(n_known, 'certifying row')} {has} {what}, and at least {LEAST_ROWS} are"
                 " needed; use more rows"
             )
-        part = base.positive_part()[rows]
+        if at is not None:
+            part = base.positive_part()[rows]
         cells = part.cells(outcomes.take(rows), rounding=rounding, ties=ties[rows])
-        cells = cells.at_points(~cells.unknown)
-        return cls(base, outcomes, rows, part, cells, ties, rounding, at)
+        if base.outcome_kind is not OutcomeKind.COUNT:
+            # rounded outcomes have one position
+            cells = cells.at_points(~cells.unknown)
+        return cls(base, outcomes, rows, part, cells, ties, rounding)
+
+    @property
+    def at(self) -> float | None:
+        """The atom."""
+        return self.base.atom
 
     @property
     def people(self) -> str:
