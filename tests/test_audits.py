@@ -22,7 +22,7 @@ from scipy import special, stats
 import evenhand
 from complaints import refused
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import Search, audit_pit, certify, compare, with_sources
+from evenhand.audits import Search, audit_pit, certify, compare, renumbered, with_sources
 from evenhand.audits import audit as full_audit
 from evenhand.calibration import Cells, calibration_curve, pathwise_errors
 from evenhand.certificates import certify_link
@@ -446,13 +446,13 @@ def test_sources_are_added_with_their_hashes(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text('{"sha256": "0f"}')
     sources = {"model": tmp_path / "model", "data": tmp_path / "t.csv"}
-    made = with_sources(found, command="evenhand fit \udcff", rows=rows, n_rows=900, **sources)
+    made = with_sources(found, command="evenhand fit \udcff", n_rows=900, **sources)
     # a file's name may be bytes that are no text
     assert made.provenance["command"] == "evenhand fit ?"
     assert made.provenance["model"]["sha256"] == "0f"
     digest = hashlib.sha256(b"a,b\n").hexdigest()
     assert made.provenance["data"] == {"name": "t.csv", "sha256": digest, "n_rows": 900}
-    members = made.members["row"], found.members["row"] + 100
+    members = renumbered(found, rows).members["row"], found.members["row"] + 100
     np.testing.assert_array_equal(*members)
     assert found.provenance["command"] is None
     folder = with_sources(found, data=tmp_path).provenance["data"]

@@ -93,18 +93,14 @@ class Audited(NamedTuple):
         """Whether forecasts were made before."""
         return isinstance(self.model, Forecast)
 
-    def take(self, rows: Ints) -> Audited:
+    def take(self, rows: slice | Ints) -> Audited:
         """Return some rows."""
         some = self.model[rows] if self.is_given else self.model
         return Audited(some, take_rows(self.X, rows))
 
     def forecast(self, rows: slice | Ints, random: np.random.Generator) -> Forecast:
         """Return the forecasts of some rows, of a forecaster at jittered draws."""
-        if not self.is_given:
-            return forecast_of(self.model, take_rows(self.X, rows), random)
-        made: Forecast = self.model
-        # indexing copies the parameters: it is skipped where one block contains all rows
-        return made if isinstance(rows, slice) and rows == slice(0, len(made)) else made[rows]
+        return forecast_of(*self.take(rows), random)
 
 
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
@@ -255,10 +251,8 @@ class RowCells:
 
     def among(self, chosen: Ints) -> RowCells | None:
         """Return a continuous part among some rows, numbered by their place among these."""
-        place = np.searchsorted(chosen, self.rows)
-        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
-        some = np.flatnonzero(is_in)
-        return replace(self.take(some), rows=place[some], at=self.at) if some.size else None
+        _, place, some = np.intersect1d(chosen, self.rows, assume_unique=True, return_indices=True)
+        return replace(self.take(some), rows=place, at=self.at) if some.size else None
 
     @property
     def times(self) -> Outcomes | None:
@@ -666,42 +660,31 @@ def _kept(
     # integral
     is_binary = forecast.outcome_kind is OutcomeKind.BINARY
     median = over_draws(some.event_probability() if is_binary else some.ppf(0.5))
-    scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
-    keys: dict[str, Floats] = {}
-    names = _own_names(few, outcomes)
-    width = scores.get(Measure("interval width", 0.8))
-    # solved for once, where the key is the width of the same forecasts without an atom
-    if some is few and width is not None and few.atom_end is None:
-        keys["80% width"] = width
-    others = forecast_values(few, [name for name in names if name not in keys])
-    keys |= {str(name): values.to_numpy() for name, values in others.items()}
+    values = forecast_values(few, _own_names(few, outcomes))
     return {
-        "scores": scores,
+        "scores": forecast_scores(wide, some, outcomes.take(inside), read.grid),
         "medians": median,
-        "plain": _plain(some, scores),
-        "keys": {name: keys[name] for name in names},
+        "plain": _plain(some),
+        "keys": {str(name): own.to_numpy() for name, own in values.items()},
     }
 
 
-def _plain(forecast: Forecast, known: Mapping[Measure, Floats]) -> Floats:
+def _plain(forecast: Forecast) -> Floats:
     """Return the widths of the intervals without a draw at each level, shape (n, 4).
 
-    They are NaN without a deterministic base. Scores of deterministic forecasts have some of them.
+    They are NaN without a deterministic base.
     """
-    n, base = len(forecast), forecast.distribution
+    shape, base = (len(forecast), len(WIDER_LEVELS)), forecast.distribution
     if forecast.is_randomized:
         link = forecast.inside_link()
         if link is None:
-            return np.full((n, len(WIDER_LEVELS)), np.nan)
+            return np.full(shape, np.nan)
         # one distribution per person, shape (n,) or (n, 1), or one for everybody
-        base, known = link.base, {}
-    measures = [Measure("interval width", level) for level in WIDER_LEVELS]
-    tails = (1 - np.array([one.level for one in measures if one not in known])) / 2
+        base = link.base
+    tails = (1 - np.array(WIDER_LEVELS)) / 2
     ends = base.expand().ppf(np.concatenate((tails, 1 - tails))).reshape(-1, 2 * tails.size)
     low, high = np.split(ends, 2, axis=-1)
-    widths = iter((high - low).T)
-    found = [known[one] if one in known else next(widths) for one in measures]
-    return np.stack([np.broadcast_to(one, n) for one in found], axis=-1)
+    return np.broadcast_to(high - low, shape)
 
 
 def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:

@@ -345,15 +345,15 @@ class Audit(Result):
             is_certified=self.certificate is not None,
         )
 
-    def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:
-        """Return the audit with another certificate and other rows that change no decision."""
+    def certified_by(self, proof: Certificate) -> Audit:
+        """Return the audit with another certificate."""
         worst = self.made.worst_groups
         errors = map(plain, certified_errors(proof, [one.mass for one in worst]))
         certified = tuple(
             msgspec.structs.replace(one, certified=error)
             for one, error in zip(worst, errors, strict=True)
         )
-        return replace(self, certificate=proof).with_rows(worst_groups=certified, **rows)
+        return replace(self, certificate=proof).with_rows(worst_groups=certified)
 
     def with_unseen(self, found: UnseenValues | None) -> Audit:
         """Return the audit with the values that the forecaster's training table had not."""
@@ -639,14 +639,12 @@ def with_sources(
     model: Path | None = None,
     model_sha256: str | None = None,
     data: Path | None = None,
-    rows: Ints | None = None,
     n_rows: int | None = None,
 ) -> Audit:
     """Add to an audit the command that made it, and the hashes of model and table.
 
     `model` is a folder; a model that is not saved yet has the hash `model_sha256`. A folder of
-    parts as `data` gets no hash. If not all rows of a table were audited, `rows` are their numbers,
-    by which members of groups are then numbered, and `n_rows` is the number of all rows.
+    parts as `data` gets no hash. If not all rows of a table were audited, `n_rows` is their number.
     """
     known = found.made.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
@@ -662,7 +660,6 @@ def with_sources(
         "model": known["model"] | {"sha256": model_sha256},
         "data": known["data"] | table,
     }
-    found = found if rows is None else renumbered(found, rows)
     return found.with_rows(provenance=known | sources)
 
 

@@ -294,12 +294,10 @@ def _leaks_of_times(
     The time of a person who is cut off is not searched for: it may follow from the date of entry,
     which is known before.
     """
-    happened = times.happened
     # a column of the event may count those after the horizon, or not
-    happening = [] if times.horizon is None or times.event is None else [times.event]
-    events = [happened, *happening]
-    found = [find_leaks(event.astype(np.float64), medians, groups, features) for event in events]
-    rows = np.flatnonzero(happened)
+    events = np.array([times.happened, times.event], np.float64)
+    found = [find_leaks(event, medians, groups, features) for event in events]
+    rows = np.flatnonzero(times.happened)
     of_events, some = take_rows(features, rows), groups.take(rows)
     found.append(find_leaks(times.y[rows], medians[rows], some, of_events))
     first: dict[tuple[str, str], Leak] = {}

@@ -325,7 +325,6 @@ def _report(proven: Certified, read: Read, sha256: str, seed: int) -> tuple[byte
         command=command_line(),
         model_sha256=sha256,
         data=request.table,
-        rows=held,
         n_rows=len(read.data),
     )
     return proven.audited(found).to_html().encode(), "audit of the certifying people written to"

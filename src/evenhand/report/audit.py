@@ -63,7 +63,7 @@ def audit_document(rows: AuditRows) -> Document:
     named = (rows.everyone, *(one for one in rows.named if one.group in listed))
     scan = tuple(one for one in rows.scan if one.group in listed)
     shown = msgspec.structs.replace(rows, groups=named, scan=scan)
-    data = embedded(msgspec.to_builtins(shown))
+    data = embedded(shown.to_dict())
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
     opening: list[Part] = [Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])]

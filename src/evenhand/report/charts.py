@@ -66,7 +66,7 @@ class Area:
 
     low: Sequence[Place]
     high: Sequence[Place]
-    label: str = ""
+    label: str
 
     @classmethod
     def of(cls, ends: Iterable[tuple[float, float | None, float | None]], label: str) -> Area:
@@ -91,7 +91,7 @@ class Label:
     x: float
     y: float
     text: str
-    side: Side = "left"
+    side: Side
     is_reference: bool = False
 
 
@@ -103,7 +103,7 @@ class Bar:
     end: float
     height: float
     tip: str
-    is_off: bool = False
+    is_off: bool
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Points:
     """
 
     points: Sequence[Point]
-    label: str = ""
+    label: str
     color: Color = "blue"
     shape: Shape = "circle"
     off_label: str = ""
@@ -234,8 +234,8 @@ class Frame:
 
     x_axis: Axis
     y_axis: Axis
-    height: float = 300
-    width: float = 480
+    height: float
+    width: float
     left: float = 44
     right: float = 20
     top: float = 28
@@ -292,12 +292,12 @@ def digits(value: float) -> str:
 # --- axes of dates
 
 
-def time_axis(low: float, high: float, title: str = "") -> Axis:
+def time_axis(low: float, high: float, title: str) -> Axis:
     """Return an axis from one day to another, counted from 1970, with ticks at round dates.
 
     Examples
     --------
-    >>> axis = time_axis(20_454.0, 20_818.0)  # 1 January to 31 December 2026
+    >>> axis = time_axis(20_454.0, 20_818.0, "1 January to 31 December 2026")
     >>> [axis.show(tick) for tick in axis.ticks]
     ['2026', 'Mar', 'May', 'Jul', 'Sep', 'Nov']
     """
@@ -399,12 +399,14 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
         # room for the label left of the least mark
         least = max(0.0, int(10 * min(0.5, *(one.x - 0.1 for one in marks))) / 10)
         ticks = [tick for tick in nice_ticks(least, 1.0, 6) if abs(tick - LEVEL) > 0.01]
-        title, axis = "How many outcomes does the 80% interval cover?", Axis(least, 1.0, "", ticks)
-        axis = replace(axis, show=in_full)
+        title = "How many outcomes does the 80% interval cover?"
+        axis = Axis(least, 1.0, "", ticks, in_full)
         below: list[Layer] = [Line([(LEVEL, -n), (LEVEL, 0)])]
         above = [Label(LEVEL, 0, "should be 80%", "above", is_reference=True)]
-        for x, y in ((mark.x, mark.y) for mark in marks):
-            above.append(Label(x, y, percent(x), "left" if x < LEVEL else "right"))
+        above += [
+            Label(one.x, one.y, percent(one.x), "left" if one.x < LEVEL else "right")
+            for one in marks
+        ]
     else:
         ends = [end for one in marks for end in (one.x, *(one.across or ()))]
         title, axis = "Error of the forecasts in points, by group.", top_axis(max(ends))

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -46,10 +46,10 @@ def embedded(values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Sentence that may begin with a name, which pages show in bold."""
+    """Sentence that begins with a name, which pages show in bold."""
 
     text: str
-    name: str = ""
+    name: str
     is_warning: bool = False
 
     def __str__(self) -> str:
@@ -70,6 +70,9 @@ class Bullets:
 
     items: Sequence[Sentence | str]
     label: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
 
 
 @dataclass(frozen=True)
@@ -106,20 +109,15 @@ class Section:
 
 def section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
     """Return a section of the parts that there are; a document omits one without any."""
-    there = [one for one in parts if one is not None and not _is_empty(one)]
-    return Section(title, there, key, hint)
+    return Section(title, [one for one in parts if one], key, hint)
 
 
 def headed(found: Iterable[Table | Bullets | None]) -> Iterator[Part]:
     """Yield tables and lists that are not empty, with their labels as headings."""
     for one in found:
-        if one is not None and not _is_empty(one):
+        if one:
             yield from [Paragraph(one.label, "heading")] if one.label else []
             yield one
-
-
-def _is_empty(part: Part) -> bool:
-    return isinstance(part, Bullets) and not part.items
 
 
 class Headline(NamedTuple):
@@ -142,32 +140,32 @@ class Document:
         From top to bottom.
     facts : sequence of str
         Facts beside the title.
-    status : Status, optional
-        Status of what was examined.
     lead : str
         The main finding: the heading of a page.
     opening : sequence of parts
         Other findings.
+    data : str
+        JSON that a page embeds.
+    status : Status, optional
+        Status of what was examined.
     picture : Section, optional
         Picture below the opening of a page; text omits it.
     next_step : sequence of parts
         What to do next, below the picture.
     cards : sequence of Section
         Sections beside the picture.
-    data : str
-        JSON that a page embeds.
     """
 
     title: str
     sections: Sequence[Section]
-    facts: Sequence[str] = ()
+    facts: Sequence[str]
+    lead: str
+    opening: Sequence[Part]
+    data: str
     status: Headline | None = None
-    lead: str = ""
-    opening: Sequence[Part] = ()
     picture: Section | None = None
     next_step: Sequence[Part] = ()
     cards: Sequence[Section] = ()
-    data: str = ""
 
 
 # --- where an audit comes from
@@ -214,12 +212,15 @@ def document_html(document: Document) -> str:
     script = _own_file("page.js")
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    style = _own_file("page.css")
-    template = _environment().get_template("page.html.j2")
-    icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
-    digest = hashlib.sha256(document.data.encode()).hexdigest()
-    texts = {"script": script, "seal": seal, "style": style, "icon": icon, "digest": digest}
-    return template.render(document=document, **texts)
+    page = _environment().get_template("page.html.j2")
+    return page.render(
+        document=document,
+        script=script,
+        seal=seal,
+        style=_own_file("page.css"),
+        icon=base64.b64encode(_own_file("icon.svg").encode()).decode(),
+        digest=hashlib.sha256(document.data.encode()).hexdigest(),
+    )
 
 
 @cache
@@ -243,17 +244,16 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "kind": lambda part: type(part).__name__,
-        "short": shortened,
-        "code": _with_code,
-        "escaped": _escaped,
-        "order": _order,
-        "frame": frame_of,
-        "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
-        "zip": zip,
-    }
-    environment.filters.update(filters)
+    environment.filters.update(
+        kind=lambda part: type(part).__name__,
+        short=shortened,
+        code=_with_code,
+        escaped=_escaped,
+        order=_order,
+        frame=frame_of,
+        is_bad=lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
+        zip=zip,
+    )
     return environment
 
 

@@ -85,7 +85,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
     column.
     """
     kind = Kind.of(rows)
-    is_part = any(one is other for other in rows.positive_part)
+    is_part = one in rows.positive_part
     if one is rows.given:
         return "all people, by their own forecasts"
     if one is rows.everyone or (is_part and one is rows.positive_part[0]):
@@ -289,7 +289,7 @@ def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
     """
     predicted, rate, bias, by = one.predicted, one.rate, one.bias, ""
     ends = [one.bias_low, one.bias_high]
-    is_part = any(one is other for other in rows.positive_part)
+    is_part = one in rows.positive_part
     found = next((row for row in rows.survival if row.group == one.group and not is_part), None)
     if found is not None and found.observed is not None and found.predicted is not None:
         predicted, rate, bias = found.predicted, found.observed, found.observed - found.predicted

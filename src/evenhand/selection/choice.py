@@ -238,7 +238,7 @@ class SplitRows:
     learn: Ints
     certify: Ints
     share: float | None
-    thinned: Thinned | None = None
+    thinned: Thinned | None
 
     def learning(self) -> tuple[Any, Outcomes]:
         """Return the training rows and their outcomes."""
