@@ -6,7 +6,8 @@ A new kind of model needs one line in `ADAPTERS`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -261,25 +262,17 @@ def learn_spread(
     n_trees, slope, log_scale = cross_fitted_sizes(rows.X, loc, size, rows.weight, folds)
     low, high = (float(end) for end in np.quantile(log_scale, [OUTER, 1 - OUTER]))
     scale = np.exp(np.clip(log_scale, low, high))
-    if n_trees == 0 or not is_clearly_better(scale, residuals, rows.weights):
-        return None, constant
-    return SpreadTrees(n_trees, slope, low, high).fit(rows.X, loc, size, rows.weight), scale
-
-
-def is_clearly_better(scale: Floats, residuals: Floats, weight: Floats) -> bool:
-    """Whether the CRPS with a spread is better than without by `CLEAR` paired standard errors."""
     # all rows, or a sample of a large table
-    rows = np.random.default_rng(0).permutation(residuals.size)[:MOST_COMPARED]
-    residuals, weight = residuals[rows], weight[rows]
+    some = np.random.default_rng(0).permutation(constant.size)[:MOST_COMPARED]
+    few, weight = residuals[some], rows.weights[some]
 
     def crps(scale: Floats) -> Floats:
-        shape = residual_distribution(residuals / scale, weight)
-        return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
+        shape = residual_distribution(few / scale[some], weight)
+        return LocationScale(shape, np.zeros(few.size), scale[some]).crps(few)
 
-    gain = crps(np.ones(rows.size)) - crps(scale[rows])
-    mean = np.average(gain, weights=weight)
-    error = np.sqrt(np.sum((weight * (gain - mean)) ** 2)) / weight.sum()
-    return bool(mean > CLEAR * error)
+    if n_trees == 0 or clearly_best((constant, scale), crps, weight, CLEAR) is constant:
+        return None, constant
+    return SpreadTrees(n_trees, slope, low, high).fit(rows.X, loc, size, rows.weight), scale
 
 
 # --- predictions of any regressor plus the distribution of its residuals
@@ -706,6 +699,28 @@ class WrappingForecaster(Forecaster):
         with outcomes_checked():
             self._set_base(Base.fit(estimator, rows, kind))
 
+    @contextmanager
+    def _kind_checked(self, estimator: Any, outcomes: Floats) -> Iterator[OutcomeKind | None]:
+        """Check outcomes against the kind that an estimator predicts, which the block fits.
+
+        They are checked before the fit if the kind is known, and after it if not. A continuous
+        model of outcomes with atoms is warned about, unless it is a survival model: the times of
+        many people end with the study. With a `support`, outcomes must be continuous, as its map to
+        the line would move the atoms.
+        """
+        known = outcome_of(estimator, outcomes)
+        is_of_times = adapter_of(estimator, outcomes).name == "survival"
+        has_no_atoms = known is OutcomeKind.CONTINUOUS and not is_of_times
+        check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
+        if known is not None:
+            check_support_of(known, self.support)
+        yield known
+        if known is None:
+            kind = self._base.outcome_kind
+            check_support_of(kind, self.support)
+            if kind is OutcomeKind.CONTINUOUS:
+                check_outcomes(outcomes)
+
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""
         return self._forecast(self._check_new_rows(X))
@@ -714,33 +729,7 @@ class WrappingForecaster(Forecaster):
         return self._base.distribution(rows)
 
 
-# --- kinds of outcomes, checked before and after a fit
-
-
-def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeKind | None:
-    """Check outcomes against the kind that an estimator predicts, and return it if it is known.
-
-    A continuous model of outcomes with atoms is warned about, unless it is a survival model: the
-    times of many people end with the study. With a `support`, outcomes must be continuous, as its
-    map to the line would move the atoms.
-    """
-    kind = outcome_of(estimator, outcomes)
-    is_of_times = adapter_of(estimator, outcomes).name == "survival"
-    has_no_atoms = kind is OutcomeKind.CONTINUOUS and not is_of_times
-    check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
-    if kind is not None:
-        check_support_of(kind, support)
-    return kind
-
-
-def check_after_fit(
-    kind: OutcomeKind | None, outcomes: Floats, support: Any, before: OutcomeKind | None
-) -> None:
-    """Check outcomes against the kind that a fitted model predicts, if it was not known before."""
-    if before is None:
-        check_support_of(kind, support)
-        if kind is OutcomeKind.CONTINUOUS:
-            check_outcomes(outcomes)
+# --- kinds of outcomes, and what estimators do to them
 
 
 def check_support_of(kind: OutcomeKind | None, support: Any) -> None:

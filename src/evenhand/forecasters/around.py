@@ -38,15 +38,12 @@ from evenhand.forecasters.adapters import (
     Base,
     StoredWithEncoder,
     WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
     has_own_support,
     on_grids,
     refuse_binary,
 )
 from evenhand.forecasters.base import (
     FARTHEST_BOUND,
-    SPREADS,
     Bounds,
     Family,
     Forecaster,
@@ -466,25 +463,26 @@ class RandomizedRegressor(WrappingForecaster):
         """
         # bad parameters fail before anything is fitted
         make_link(self.link, self.alpha)
-        cv = check_count("cv", self.cv, least=2)
-        check_choice("spread", self.spread, SPREADS)
-        rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
+        rows = self._check_training(X, y, sample_weight)
         estimator = self.estimator
         if estimator is None:
             seed = None if self.random_state is None else rows.seed()
             estimator = MixtureMLPRegressor(random_state=seed)
-        kind = check_before_fit(estimator, rows.y, self.support)
-        refuse_binary(kind)
-        # the link is applied to recalibrated forecasts, as randomization is the outermost step
-        if self.recalibrate:
-            estimator = RecalibratedRegressor(
-                estimator, cv=cv, spread=self.spread, support=self.support, random_state=rows.seed()
-            )
-            self.support_ = None
-            self._fit_base(estimator, rows)
-        else:
-            self._fit_on_support(estimator, rows)
-        check_after_fit(self._base.outcome_kind, rows.y, self.support, kind)
+        with self._kind_checked(estimator, rows.y) as kind:
+            refuse_binary(kind)
+            # the link is applied to recalibrated forecasts, as randomization is the outermost step
+            if self.recalibrate:
+                estimator = RecalibratedRegressor(
+                    estimator,
+                    cv=self.cv,
+                    spread=self.spread,
+                    support=self.support,
+                    random_state=rows.seed(),
+                )
+                self.support_ = None
+                self._fit_base(estimator, rows)
+            else:
+                self._fit_on_support(estimator, rows)
         refuse_binary(self._base.outcome_kind)
         return self
 
@@ -724,7 +722,6 @@ class CountRegressor(WrappingForecaster):
             If an outcome is negative, not a whole number or larger than `largest`, or all are
             equal.
         """
-        check_choice("family", self.family, get_args(Family))
         if self.estimator is not None and is_classifier(self.estimator):
             remedy = "use ClassifierForecaster for the probabilities of values"
             got = type(self.estimator).__name__
@@ -738,7 +735,7 @@ class CountRegressor(WrappingForecaster):
         estimator = self.estimator
         if estimator is None:
             estimator = TableCounts(rows.seed())
-        self._fit_base(estimator, replace(rows, family=self.family), "counts")
+        self._fit_base(estimator, rows, "counts")
         return self
 
     def _distribution(self, rows: Any) -> Distribution:

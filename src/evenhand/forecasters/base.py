@@ -28,6 +28,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     bad_input,
+    check_choice,
     check_count,
     not_numbers,
     refuse_entry,
@@ -238,6 +239,11 @@ class Training:
     spread: SpreadKind = "constant"
     predicted_support: Support | None = None
     family: Family = "auto"
+
+    def __post_init__(self) -> None:
+        check_count("cv", self.cv, least=2)
+        check_choice("spread", self.spread, SPREADS)
+        check_choice("family", self.family, get_args(Family))
 
     def check_folds(self) -> None:
         """Raise InputError if a fold has fewer than two rows."""
@@ -586,7 +592,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if not weight.any():
                 raise bad_input("sample_weight", "have a positive sum", "zeros only")
         check_support(outcomes, self.support, weight)
-        rows = Training(table, outcomes, weight, generator(self.random_state))
+        names = ("cv", "spread", "family")
+        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        rows = Training(table, outcomes, weight, generator(self.random_state), **own)
         # a model cannot be fitted to rows of weight 0
         return rows if weight is None or weight.all() else rows.take(np.flatnonzero(weight))
 

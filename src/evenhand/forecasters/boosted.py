@@ -554,7 +554,7 @@ class BoostedDistributionRegressor(Forecaster):
         """
         lightgbm()
         self._check_parameters()
-        rows = replace(self._check_training(X, y, sample_weight), cv=self.cv)
+        rows = self._check_training(X, y, sample_weight)
         rows.check_folds()
         check_outcomes(rows.y)
         outcomes = self._learn_support(rows.y, rows.X)

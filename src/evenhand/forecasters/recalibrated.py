@@ -30,7 +30,6 @@ from evenhand._validate import (
     Mask,
     bad_input,
     check_choice,
-    check_count,
     named,
     outcomes_checked,
 )
@@ -45,14 +44,8 @@ from evenhand.distributions import (
 )
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon, check_forecast_of_times
-from evenhand.forecasters.adapters import (
-    Base,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    is_held_out,
-)
-from evenhand.forecasters.base import SPREADS, Bounds, SpreadKind, State, Training, thawed
+from evenhand.forecasters.adapters import Base, WrappingForecaster, is_held_out
+from evenhand.forecasters.base import Bounds, SpreadKind, State, Training, thawed
 from evenhand.forecasters.conversions import frozen, is_event
 from evenhand.forecasters.corrections import (
     LEVEL,
@@ -707,9 +700,7 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        cv, estimator = check_count("cv", self.cv, least=2), self.estimator
-        check_choice("spread", self.spread, SPREADS)
-        times = None
+        times, estimator = None, self.estimator
         if isinstance(y, Outcomes):
             sample_weight = y.weight if sample_weight is None else sample_weight
             if y.are_times:
@@ -717,24 +708,21 @@ class RecalibratedRegressor(WrappingForecaster):
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
                 check_training_times(estimator, times)
             y = y.value
-        rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
+        rows = self._check_training(X, y, sample_weight)
         table, outcomes = rows.X, rows.y
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         seen = as_outcomes(outcomes) if times is None else times
         if not is_held_out(estimator, outcomes):
             rows.check_folds()
-        # times at the horizon are many, and no atom of a continuous outcome
-        checked = nullcontext if times is None else outcomes_checked
-        with checked():
-            form = check_before_fit(estimator, outcomes, self.support)
         self._groups = learn_groups(self.by, table)
         if isinstance(self._groups, Grouping) and not is_event(outcomes):
             # terms of events are shrunk in all groups
             warn_of_small_groups(self._groups.members(table))
-        rows = self._fit_on_support(estimator, rows)
-        with checked():
-            check_after_fit(self._base.outcome_kind, outcomes, self.support, form)
+        # times at the horizon are many, and no atom of a continuous outcome
+        checked = nullcontext if times is None else outcomes_checked
+        with checked(), self._kind_checked(estimator, outcomes):
+            rows = self._fit_on_support(estimator, rows)
         with outcomes_checked():
             held_out, own = self._held_out(rows, seen)
         masks = training_masks(self._groups, self.by, sample_weight)

@@ -62,17 +62,19 @@ def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles
     return Quantiles(levels, values[None, :], sort=True)
 
 
-def clearly_best(candidates: Sequence[T], losses: Callable[[T], Floats], weight: Floats) -> T:
+def clearly_best(
+    candidates: Sequence[T], losses: Callable[[T], Floats], weight: Floats, clear: float = CLEAR
+) -> T:
     """Return the last candidate that was clearly better than the one chosen before it.
 
-    Its losses, shape (n,), must be smaller by two paired standard errors.
+    Its losses, shape (n,), must be smaller by `clear` paired standard errors.
     """
     best, *others = candidates
     own = losses(best)
     for candidate in others:
         smaller = losses(candidate)
         gain = weight * (own - smaller)
-        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
+        if gain.sum() > clear * np.sqrt((gain**2).sum()):
             best, own = candidate, smaller
     return best
 
