@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from complaints import refused
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.networks import Shape, spread_factor
+from evenhand.forecasters.networks import MixtureOutputs, Shape, spread_factor
 from evenhand.forecasters.training import (
     Candidate,
     EncodedRows,
@@ -517,6 +517,6 @@ def test_row_losses_of_a_mixture_are_those_of_the_formula():
     logits, loc, raw = np.split(out, 3, axis=-1)
     density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[:, None])
     expected = -np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1))
-    given = torch.as_tensor(out), torch.as_tensor(np.tile(y, (2, 1))), None, torch.arange(2)
-    rows = MixtureMLPRegressor(2, 3)._row_loss(*given).numpy()
+    given = torch.as_tensor(out), torch.as_tensor(np.tile(y, (2, 1)))
+    rows = MixtureOutputs().loss(*given).numpy()
     np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)

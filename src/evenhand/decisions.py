@@ -98,15 +98,14 @@ class StepLoss:
         shape = forecast.distribution.batch_shape
         cuts, values = self._along(shape)
         jumps = np.diff(values, axis=-1)
-        # upward jumps use sf and downward jumps cdf, so that monotone losses suffer no cancellation
-        mixed = values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
-        total = np.zeros(shape) + np.where((jumps <= 0).all(axis=-1), values[..., -1], mixed)
-        for j in range(cuts.shape[-1]):
-            cut, jump = cuts[..., j], jumps[..., j]
-            if (jump > 0).any():
-                total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut, left=True)
-            if (jump < 0).any():
-                total += np.maximum(-jump, 0.0) * forecast.distribution.cdf(cut, left=True)
+        rises, falls = np.maximum(jumps, 0.0), np.maximum(-jumps, 0.0)
+        # upward jumps use the upper tail and downward jumps the lower one, so that monotone losses
+        # suffer no cancellation
+        mixed = values[..., 0] - falls.sum(axis=-1)
+        start = np.where(rises.any(axis=-1), mixed, values[..., -1])
+        tail = forecast.distribution.expand().tail(cuts, left=True)
+        both = rises * tail.plain(upper=True) + falls * tail.plain(upper=False)
+        total = start + both.sum(axis=-1)
         # rounding errors must not make an expectation smaller than the least loss, or negative
         return np.asarray(np.maximum(total, values.min(axis=-1)))
 

@@ -37,6 +37,7 @@ from evenhand._logarithms import (
 from evenhand._validate import (
     Floats,
     Mask,
+    Pair,
     as_floats,
     bad_input,
     check_choice,
@@ -53,14 +54,14 @@ __all__ = ["LINKS", "Entropic", "Gaussian", "Laplace", "Link", "make_link", "pri
 _rule = lru_cache(np.polynomial.legendre.leggauss)
 
 
-def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
+def gauss_legendre(edges: Floats, order: int = 16) -> Pair:
     """Return nodes and weights of Gauss-Legendre rules between `edges`, (..., panels, order)."""
     x, w = _rule(order)
     half = np.diff(edges, axis=-1)[..., None] / 2
     return edges[..., :-1, None] + half * (x + 1), half * w
 
 
-def half_unit_rule(kappa: float) -> tuple[Floats, Floats]:
+def half_unit_rule(kappa: float) -> Pair:
     """Return nodes and weights on [0, 1/2], refined near 0 for a layer of width 1/kappa."""
     layer = min(0.5, 40 / max(kappa, 1e-300))
     edges = np.linspace(0.0, layer, 21)

@@ -20,6 +20,7 @@ from evenhand._validate import (
     Floats,
     Ints,
     Mask,
+    Pair,
     bad_input,
     check_count,
     check_finite,
@@ -292,7 +293,7 @@ def spread(forecast: Forecast) -> Floats:
     return _in_blocks(forecast, lambda part, _: part.std())[0]
 
 
-def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
+def crps_and_spread(forecast: Forecast, y: ArrayLike) -> Pair:
     """Return `crps` and `spread` together, in half the time: both use a table of each forecast."""
     outcomes = check_finite("y", y)
     scores, spreads = _in_blocks(

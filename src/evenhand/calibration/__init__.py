@@ -16,6 +16,7 @@ from evenhand.calibration.bands import (
     paired_change,
     share_bound,
     share_interval,
+    weighted_mean,
     weighted_mean_band,
     weighted_share_band,
 )

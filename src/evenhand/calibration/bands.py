@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
+from numpy.fft import irfft, rfft
 from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv, gammaln, ndtri, stdtrit, xlogy
 
@@ -184,13 +185,7 @@ def probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         steps = np.arange(first, int(rate + 9 * np.sqrt(rate)) + 25)
         arrivals = _poisson(steps, rate)
         low += first
-        # a Fourier transform is faster only if both arrays are long
-        if min(probabilities.size, steps.size) < 250:
-            probabilities = np.convolve(probabilities, arrivals)
-        else:
-            from scipy.signal import fftconvolve  # takes a tenth of a second to import
-
-            probabilities = fftconvolve(probabilities, arrivals).clip(0)
+        probabilities = convolved(probabilities, arrivals)
         # drop counts below the rank, which leave the band, and counts far above their expectation,
         # whose total probability is below 1e-15
         high = min(n, int(n * bound + 9 * np.sqrt(n * bound * (1 - bound))) + 30)
@@ -203,6 +198,25 @@ def probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
     if n > STIRLING_N:
         return whole * float(np.sqrt(2 * np.pi * n) * np.exp(1 / (12 * n)))  # off by 1 / (360 n^3)
     return whole / float(_poisson(np.array([n]), n)[0])
+
+
+ONLY_DIRECT = 64
+"""Least number of values of a distribution that is convolved by a Fourier transform."""
+
+
+def convolved(one: Floats, other: Floats) -> Floats:
+    """Return the distribution of the sum of two independent counts, shape (n,)."""
+    is_short = min(one.size, other.size) < ONLY_DIRECT
+    return np.convolve(one, other) if is_short else by_transform(one, other)
+
+
+def by_transform(one: Floats, other: Floats) -> Floats:
+    """Return the same along the last axis, by a Fourier transform."""
+    n = one.shape[-1] + other.shape[-1] - 1
+    size = 1 << (n - 1).bit_length()
+    mass = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
+    # absolute errors of the transform are about 1e-15
+    return np.maximum(mass, 0.0)
 
 
 def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
@@ -372,9 +386,7 @@ def last_within(
     return most
 
 
-def pivots_and_stakes(
-    order: Floats, mass: float, top: float, confidence: float
-) -> tuple[Floats, Floats]:
+def pivots_and_stakes(order: Floats, mass: float, top: float, confidence: float) -> Pair:
     """Return the pivot and stake of each row, shape (n,), computed from the rows before it."""
     n = order.size
     # the stake with the largest expected growth of capital over n rows if the excess were normal
@@ -647,9 +659,7 @@ def _change_of_means(
     return change, change - half - other_bias, change + half + bias
 
 
-def _side(
-    profile: Profile, mask: Mask, share: Floats
-) -> tuple[float, tuple[Floats, Floats], float]:
+def _side(profile: Profile, mask: Mask, share: Floats) -> tuple[float, Pair, float]:
     """Return the statistic of a group, its influence functions and the bound of its bias.
 
     `share` are the shares of its rows in their weight.

@@ -17,6 +17,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    Pair,
     as_floats,
     bad_input,
     check_draws,
@@ -245,7 +246,7 @@ class Cells(OneLine):
         n, m = self.drawn.shape
         return np.arange(n), generator(random_state).integers(m, size=(n,))
 
-    def row_blocks(self, size: int) -> Iterator[tuple[Floats, Floats]]:
+    def row_blocks(self, size: int) -> Iterator[Pair]:
         """Yield `low` and `high` in blocks of `size` rows; one array twice for points.
 
         Examples

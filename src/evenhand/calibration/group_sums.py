@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.fft import irfft, rfft
 from numpy.typing import ArrayLike
 from scipy import special
 
@@ -28,7 +27,13 @@ from evenhand._validate import (
     check_rows,
     refuse_entry,
 )
-from evenhand.calibration.bands import binomial_intervals, last_within
+from evenhand.calibration.bands import (
+    ONLY_DIRECT,
+    binomial_intervals,
+    by_transform,
+    convolved,
+    last_within,
+)
 from evenhand.calibration.cells import Cells, Events, divided
 from evenhand.calibration.errors import calibration_error, covered, n_effective, over_draws
 from evenhand.draws import RandomState
@@ -60,9 +65,6 @@ STEPS = 4
 MOST_LOG_ODDS = 8.0
 """Log odds beyond which all probabilities have the same weight in the trend test."""
 
-ONLY_DIRECT = 64
-"""Least number of values of a distribution that is convolved by a Fourier transform."""
-
 # that of more rows is exact if their events are rare, and otherwise normal with the exact
 # variance and skewness
 EXACT_ROWS = 20_000
@@ -80,7 +82,7 @@ RARE_MAYBE = 1e-3
 """See `MAYBE`."""
 
 
-def event_values(events: tuple[Floats, Floats]) -> Floats:
+def event_values(events: Pair) -> Floats:
     """Return the values named in `EVENT_NAMES`, shape (8, n), of events and their probabilities.
 
     Examples
@@ -131,7 +133,7 @@ def count_distribution(probability: Floats) -> Floats:
         one, other = tree[0::2], tree[1::2]
         m = tree.shape[1]
         if m >= ONLY_DIRECT // 4:
-            tree = _convolved(one, other)
+            tree = by_transform(one, other)
             continue
         tree = np.zeros((len(one), 2 * m - 1))
         for j in range(m):
@@ -148,17 +150,8 @@ def sum_distribution(probability: Floats, weight: Ints) -> tuple[int, Floats]:
         spread = np.zeros(abs(w) * (own.size - 1) + 1)
         spread[:: abs(w)] = own if w > 0 else own[::-1]
         least += min(w, 0) * (own.size - 1)
-        is_short = min(mass.size, spread.size) < ONLY_DIRECT
-        mass = np.convolve(mass, spread) if is_short else _convolved(mass, spread)
+        mass = convolved(mass, spread)
     return least, mass
-
-
-def _convolved(one: Floats, other: Floats) -> Floats:
-    n = one.shape[-1] + other.shape[-1] - 1
-    size = 1 << (n - 1).bit_length()
-    mass = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
-    # absolute errors of the transform are about 1e-15
-    return np.maximum(mass, 0.0)
 
 
 def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = None) -> float:
@@ -240,7 +233,7 @@ def rank_parts(rank: Floats, k: int) -> Ints:
     return np.minimum((k * rank).astype(np.intp), k - 1)
 
 
-def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
+def check_events(probability: ArrayLike, event: ArrayLike) -> Pair:
     """Check probabilities and events, one of each per person."""
     values = as_floats("probability", probability)
     means = check_finite("probability", over_draws(values))
@@ -767,7 +760,7 @@ def bias_intervals(sums: GroupSums, tail: float) -> Pair:
     return np.minimum(low, least), np.maximum(high, most)
 
 
-def _moments(sums: GroupSums) -> tuple[Floats, Floats]:
+def _moments(sums: GroupSums) -> Pair:
     """Return squares of residuals about their mean, and the estimated skewness of the mean."""
     mean = sums["residual"] / sums.n
     squares = np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
@@ -778,7 +771,7 @@ def _moments(sums: GroupSums) -> tuple[Floats, Floats]:
     return squares, np.where(varies, np.clip(cubes / cubed, -1.0, 1.0), 0.0)
 
 
-def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats]:
+def _weighted_moments(sums: GroupSums) -> Pair:
     """Return the moments of weighted residuals; NaN where one row has most of the variance."""
     squares, skewness = np.empty((2, len(sums)))
     for i, mean in enumerate(sums.bias):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._format import OneLine
-from evenhand._validate import Floats, check_count, check_fraction
+from evenhand._validate import Floats, Pair, check_count, check_fraction
 from evenhand.calibration.bands import binomial_intervals, share_interval
 from evenhand.calibration.cells import Cells, Pit, as_cells, divided
 from evenhand.calibration.errors import (
@@ -172,7 +172,7 @@ class _Sizes(NamedTuple):
     shares: dict[float, list[float]]
 
 
-def _ends(cells: Cells) -> tuple[Floats, Floats]:
+def _ends(cells: Cells) -> Pair:
     """Return the cells of what is known; the lower end, twice, of who is cut off. Shape (n, m)."""
     return cells.low, np.where(cells.unknown[:, None], cells.low, cells.high)
 
@@ -232,7 +232,7 @@ def _covariance(cells: Cells, end: float) -> Floats:
     lost, weights, ends = cells.unknown, cells.each_weight, _ends(cells)
     blocks = row_blocks(cells.n_samples, BLOCK_ROWS)
 
-    def at_risk_and_ended(rows: slice) -> tuple[Floats, Floats]:
+    def at_risk_and_ended(rows: slice) -> Pair:
         """Return each person's share of draws at risk in each bin, and of those that end there."""
         left = ramps_at(EDGES, ends[0][rows], ends[1][rows]) / cells.n_draws
         mass = np.diff(left, axis=-1, prepend=0.0)

@@ -516,6 +516,13 @@ class Distribution(ABC):
         raise NotImplementedError
 
 
+class TwoSided(Distribution):
+    """Distributions that implement `_side` instead of `tail`, which is the smaller side."""
+
+    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
+        return Tail.smaller(self.logcdf(y, left=left), self.logsf(y, left=left))
+
+
 def score_grid(reach: float, step: float) -> Floats:
     """Return normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
     # exactly symmetric, so that tables of symmetric distributions are symmetric

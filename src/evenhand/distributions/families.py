@@ -33,6 +33,7 @@ from evenhand.distributions.base import (
     Function,
     Knots,
     Tail,
+    TwoSided,
     batch_array,
     broadcast,
     check_columns,
@@ -1033,7 +1034,7 @@ SUM_TOLERANCE = 1e-6
 """Largest deviation of a sum from 1; in single precision it is 1e-7 per class."""
 
 
-class Categorical(Distribution, support=1, probabilities=1):
+class Categorical(TwoSided, support=1, probabilities=1):
     """Distributions on finitely many values.
 
     Parameters
@@ -1099,9 +1100,6 @@ class Categorical(Distribution, support=1, probabilities=1):
         sums = self._logs if log else self._sums
         found = entries(sums[upper], self._position(y, left=left))
         return np.where(np.isnan(y), np.nan, found)
-
-    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        return Tail.smaller(self.logcdf(y, left=left), self.logsf(y, left=left))
 
     def point(self, tail: Tail) -> Floats:
         lower, upper = (logs[..., 1:-1] for logs in self._logs)

@@ -42,6 +42,7 @@ from evenhand.distributions.base import (
     Function,
     Knots,
     Tail,
+    TwoSided,
     batch_array,
     broadcast,
     found_inside,
@@ -382,7 +383,7 @@ End = Literal["low", "high"]
 """End of the range at which an atom is."""
 
 
-class Hurdle(Distribution, chance=0, positive=0, at=None, end=None):
+class Hurdle(TwoSided, chance=0, positive=0, at=None, end=None):
     """Distributions of an outcome that is at an end of its range, or beyond it.
 
     With probability `chance` the outcome is `at`, otherwise it has the distribution `positive`.
@@ -446,9 +447,6 @@ class Hurdle(Distribution, chance=0, positive=0, at=None, end=None):
         alone = part - np.inf if upper == (self.end == "high") else part
         found = np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), alone)
         return found if log else np.exp(found)
-
-    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        return Tail.smaller(self.logcdf(y, left=left), self.logsf(y, left=left))
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Log density of the continuous part, `-inf` at the atom and beyond it."""

@@ -28,7 +28,6 @@ from evenhand._validate import (
     Ints,
     Mask,
     bad_input,
-    check_finite,
     check_horizon,
     refuse_entry,
 )
@@ -41,6 +40,7 @@ from evenhand.distributions import (
     OutcomeKind,
     Poisson,
     Quantiles,
+    SurvivalCurves,
     from_ppf,
 )
 from evenhand.forecast import Forecast
@@ -686,7 +686,8 @@ class SurvivalModel(Forecaster):
         known = _known_times(self.model)
         _check_within(self.model, known, "horizon", self.horizon or 0.0)
         default = _default_times(self.model, known, self.horizon)
-        grid = default if times is None else _checked_times(times)
+        # the family checks times
+        grid = default if times is None else SurvivalCurves(times, np.ones(np.size(times))).times
         _check_within(self.model, known, "times", float(grid[-1]))
         # the times of the grid that a forecast up to a horizon needs
         if self.horizon is not None and _is_parametric(self.model):
@@ -846,14 +847,6 @@ def _steps_at(known: Floats, curves: Floats, times: Floats) -> Floats:
     """Evaluate step functions, 1 before the first of the times at which they are known."""
     place = np.searchsorted(known, times, side="right") - 1
     return np.where(place >= 0, curves[:, np.maximum(place, 0)], 1.0)
-
-
-def _checked_times(times: ArrayLike) -> Floats:
-    """Check the times of a grid."""
-    grid = check_finite("times", times)
-    if not (np.diff(grid) > 0).all() or grid[0] <= 0:
-        raise bad_input("times", "increase from above 0", f"{grid.tolist()}"[:80])
-    return grid
 
 
 def _check_within(model: Any, known: Floats, name: str, latest: float) -> None:

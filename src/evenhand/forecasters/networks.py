@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -458,15 +458,7 @@ class NeuralForecaster(Forecaster):
 
     @abstractmethod
     def _fit(self, data: Any) -> None:
-        """Train with the arguments of `fit`, as for `_learn`."""
-
-    @abstractmethod
-    def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
-        """Return the loss of each row, as `RowLoss`."""
-
-    @abstractmethod
-    def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
-        """Return inputs, dropout and settings to choose from, for n rows of x to learn from."""
+        """Train with the arguments of `fit`."""
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         """Return the offset and the unit of the outcome for the networks."""
@@ -474,13 +466,18 @@ class NeuralForecaster(Forecaster):
         return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
 
     def _learn(
-        self, n_networks: int, n_outputs: int, X: Any, y: Any, weight: Any, X_val: Any, y_val: Any
+        self, data: Any, n_networks: int, n_outputs: int, options_of: Callable[..., Any], loss: Any
     ) -> Any:
-        """Encode, split and train; set what all networks share, and return the training."""
+        """Encode, split and train; set what all networks share, and return the training.
+
+        `options_of` are inputs, dropout and settings to choose from, for encoded rows and the
+        number of rows to learn from; `loss` is that of each row, as `RowLoss`.
+        """
         require_extra("torch", "neural")
         from evenhand.forecasters import training
 
         self._check_parameters()
+        X, y, weight, X_val, y_val = data
         given = self._check_training(X, y, weight)
         check_outcomes(given.y)
         outcomes, weight = self._learn_support(given.y, given.X), given.weights
@@ -501,12 +498,12 @@ class NeuralForecaster(Forecaster):
         weight = np.append(weight / weight.mean(), np.ones(outcomes.size - n))
         unit = (outcomes - self.y_offset_) / self.y_unit_
         rows = training.EncodedRows(x, unit, weight, learning, validation)
-        options = self._options(x[:n], learning.shape[1])
+        options = options_of(x[:n], learning.shape[1])
         candidates = [self._candidate(rows, n_outputs, *option) for option in options]
         chosen, best = training.train_best(
             candidates,
             n_networks,
-            self._row_loss,
+            loss,
             device=self.device,
             random_state=given.random,
             verbose=self.verbose,
@@ -724,7 +721,13 @@ class MixtureMLPRegressor(NeuralForecaster):
     spread_factor_ = 1.0
 
     def _fit(self, data: Any) -> None:
-        best = self._learn(self.n_members, 3 * self.n_components, *data)
+        best = self._learn(
+            data,
+            self.n_members,
+            3 * self.n_components,
+            self._options,
+            lambda out, y, r, numbers: self.outputs_.loss(out, y),
+        )
         self.strength_ = (best.shape.dropout, best.settings.weight_decay)
         self.spread_factor_ = 1.0
         # rows that the members learned from would show too small a spread
@@ -756,6 +759,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         return offset, unit
 
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
+        """Return inputs, dropout and settings to choose from, for n rows of x to learn from."""
         strengths: Any = STRENGTHS
         given = self.dropout, self.weight_decay
         if given != (None, None):
@@ -799,9 +803,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         some = np.unique(rows.validation.T.ravel()[:RECALIBRATION_ROWS])
         arrays = self.outputs_.mixtures(self._outputs_of(rows.x[some], None))
         return spread_factor(*arrays, rows.y[some], rows.weight[some], held[:, some])
-
-    def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
-        return self.outputs_.loss(out, y)
 
 
 # --- PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)
@@ -936,7 +937,7 @@ class PAICRegressor(NeuralForecaster):
         self._alphas: Any = [
             check_fraction("alpha", model.alpha, high_open=False) for model in models
         ]
-        self._learn(len(models), 2, *data)
+        self._learn(data, len(models), 2, self._options, self._row_loss)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         own = "n_steps_", "validation_loss_"
@@ -973,10 +974,11 @@ class PAICRegressor(NeuralForecaster):
             )
         return 0.0, 1.0
 
-    def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
+    def _options(self, *_: Any) -> Any:
         return [(None, self.dropout, self._settings(longest=self.max_steps))]
 
     def _row_loss(self, out: Any, y: Any, r: Any, numbers: Any) -> Any:
+        """Return the loss of each row, as `RowLoss`."""
         import torch
 
         from evenhand.losses import individual_calibration_loss

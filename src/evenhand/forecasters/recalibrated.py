@@ -33,7 +33,7 @@ from evenhand._validate import (
     named,
     outcomes_checked,
 )
-from evenhand.calibration import Cells, Events, n_effective, rate_error
+from evenhand.calibration import Cells, Events, n_effective, rate_error, weighted_mean
 from evenhand.distributions import (
     Bernoulli,
     Distribution,
@@ -488,12 +488,11 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
     """Return a weighted mean with its t interval; NaN without rows or spread."""
     if values.size < 2:
         return np.nan, float(values.mean()) if values.size else np.nan, np.nan
-    share = weight / weight.sum()
-    mean = float(share @ values)
-    freedom = max(n_effective(weight) - 1, 1.0)
+    mean, variance, n = weighted_mean(values, weight)
+    freedom = max(n - 1, 1.0)
     # n / (n - 1), as the mean is estimated from the same rows
-    variance = (share**2) @ (values - mean) ** 2 * (freedom + 1) / freedom
-    width = float(stats.t.isf((1 - confidence) / 2, freedom) * np.sqrt(variance))
+    error = np.sqrt(variance * (freedom + 1) / freedom)
+    width = float(stats.t.isf((1 - confidence) / 2, freedom) * error)
     return mean - width, mean, mean + width
 
 

@@ -26,6 +26,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    Pair,
     bad_input,
     check_count,
     check_fraction,
@@ -122,7 +123,7 @@ def direction_of(pattern: Floats) -> Direction:
 # --- null moments of pattern values of outcomes with atoms (outcomes: 4.3)
 
 
-def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
+def null_moments(pits: Cells, pattern: Floats) -> Pair:
     """Return estimates of the second and third moment of each row's pattern value, shape (n,) each.
 
     If the PIT `W` of a row is uniform given the features, the moments of `T(W)` are known. With the

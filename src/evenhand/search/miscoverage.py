@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, bad_input, check_count, check_fraction
+from evenhand._validate import Floats, Pair, bad_input, check_count, check_fraction
 from evenhand.calibration import Cells, as_cells, covered
 from evenhand.draws import RandomState, generator
 from evenhand.tables import TableEncoder, as_table, take_rows
@@ -147,7 +147,7 @@ def conditional_miscoverage(
     )
 
 
-def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> Pair:
     """Predict the excess of the rows of each block but the first by a model of rows before it.
 
     Returned are predictions and their ranks within the block, between 0 and 1, as blocks have
