@@ -266,6 +266,10 @@ def tested_groups(
     shares = shares_of(level, present)
     by_value = Summed.of(rows, own)
     given = _given(rows, keys, by_value, pooled, shares["everyone"])
+    sums = named.sums
+    is_weighted = sums.is_weighted or bool(held.groups.probable())
+    has_skew = sums.has_residual and (is_weighted or not sums.has_events)
+    limits = {"error": is_weighted, "coverage": is_weighted, "bias": has_skew}
     family = Family(
         confidence=options.confidence,
         n_groups=n_groups,
@@ -275,7 +279,7 @@ def tested_groups(
         shares=shares,
         min_size=options.min_size,
         effective_share=float(pooled.n_effective[0]) / n,
-        asymptotic=_asymptotic(named.sums, held.groups),
+        asymptotic=tuple(name for name, needs_many in limits.items() if needs_many),
     )
     probable = [
         Summed([defined(group, share.sum(), probable=True)], rows.weighted_sums(share))
@@ -314,14 +318,6 @@ def tested_groups(
 def scaled(p_value: Any, family: Family, part: str) -> Any:
     """Return p-values that are compared with the error probability of the whole family."""
     return np.minimum(p_value * (family.level / family.part(part)[1]), 1.0)
-
-
-def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
-    is_weighted = sums.is_weighted or bool(groups.probable())
-    weighted = ("error", "coverage") if is_weighted else ()
-    return weighted + (
-        ("bias",) if sums.has_residual and (is_weighted or not sums.has_events) else ()
-    )
 
 
 def _given(

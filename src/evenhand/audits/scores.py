@@ -40,7 +40,6 @@ from evenhand.results import (
     CurvePoint,
     Family,
     Finding,
-    Interval,
     Membership,
     Number,
     PlainInterval,
@@ -90,9 +89,10 @@ def scores_of(
     if rows.is_censored:
         found[Measure("Kaplan-Meier error")] = everyone.size
     found[Measure("error")] = everyone.interval("error")
-    columns = dict(zip(Interval._fields, zip(*found.values(), strict=True), strict=True))
-    units = [measure.unit(unit) for measure in found]
-    return rows_from(Score, {"measure": map(str, found), "unit": units, **columns})
+    return tuple(
+        Score.of(one._asdict() | {"measure": str(measure), "unit": measure.unit(unit)})
+        for measure, one in found.items()
+    )
 
 
 # --- tables beside the groups
@@ -137,8 +137,7 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
     happened, probability = rows.binary
     known = [(one.lowest, one.highest, *rate_ends(one)) for one in by_forecast]
     lowest, highest, low, high = np.array(known, dtype=np.float64).reshape(-1, 4).T
-    weights = rows.cells.weights
-    curve = isotonic_curve(probability, happened, lowest, highest, low, high, weights)
+    curve = isotonic_curve(probability, happened, lowest, highest, low, high, rows.cells.weights)
     return rows_from(CurvePoint, curve)
 
 
@@ -293,8 +292,15 @@ def reliability_rows(rows: RowCells, held: HeldOut, tested: TestedGroups) -> Ite
     if rows.binary is not None:
         for place, one in enumerate(tested.by_forecast or tested.groups[:1]):
             low, high = rate_ends(one)
-            known = {"probability": one.predicted, "rate": one.rate, "low": low, "high": high}
-            yield Reliability(group=EVERYONE, bin=place, n=one.n, **known)
+            yield Reliability(
+                group=EVERYONE,
+                bin=place,
+                n=one.n,
+                probability=one.predicted,
+                rate=one.rate,
+                low=low,
+                high=high,
+            )
     elif rows.times is not None:
         for name, times, predicted, weights in _followed(rows, held.groups):
             bins = probability_bins(predicted)

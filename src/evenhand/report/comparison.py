@@ -77,23 +77,24 @@ def is_slight(row: ComparedGroup) -> bool:
     return row.outcome in ("worse", "better") and not row.important
 
 
-def order_of(row: ComparedGroup) -> tuple[bool, int, float]:
-    """Important groups come first, then worse ones, then the largest changes."""
-    place = [*ORDER, row.outcome].index(row.outcome)
-    return not row.important, place, -abs(row.change("error").change or 0.0)
-
-
 class Shown:
     """What a comparison found, in words and tables."""
 
     def __init__(self, rows: ComparisonRows) -> None:
         self.rows = rows
         self.tolerance = f"{points_in_full(rows.tolerance)} points"
-        # everyone, then the groups that changed most, each set of people once
+        # everyone, then important groups, then worse ones, then those that changed most
         everyone, *others = rows.groups
+        others.sort(
+            key=lambda row: (
+                not row.important,
+                [*ORDER, row.outcome].index(row.outcome),
+                -abs(row.change("error").change or 0.0),
+            )
+        )
+        # each set of people once
         names = {row.group for row in rows.groups}
-        distinct = (row for row in others if row.same_as not in names)
-        self.groups = [everyone, *sorted(distinct, key=order_of)]
+        self.groups = [everyone, *(row for row in others if row.same_as not in names)]
         self.is_event = everyone.change("rate").before is not None
         name = rows.provenance["after"].get("data", {}).get("name")
         size = count(rows.n_samples, "row") + (f" of {in_one_line(name)}" if name else "")

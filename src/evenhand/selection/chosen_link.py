@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from msgspec import structs
 
-from evenhand._format import count, in_full, number_in_full, points_in_full
+from evenhand._format import count, digits_of, in_full, number_in_full, points_in_full
 from evenhand._validate import Floats, InputError, Ints, about, named
 from evenhand.calibration import Cells, cvar
 from evenhand.certificates import (
@@ -458,9 +458,8 @@ def _refusal(bounds: LatticeBounds, bound: float, link: Link, target: Target) ->
         )
     # the excess of a bound over the estimate falls with the square root of the number of rows
     needed = n * max(ROWS_MARGIN * ((bound - least) / (most - least)) ** 2, ROWS_MARGIN)
-    rows = (
-        f"; about {count(two_digits(needed), 'row')} suffice" if needed < MOST_TESTED_ROWS else ""
-    )
+    about = f"; about {count(two_digits(needed), 'row')} suffice"
+    rows = about if needed < MOST_TESTED_ROWS else ""
     return (
         f"{start} with {count(n, 'certifying row')}{rows}; use more rows, or allow a larger error"
         " or larger groups"
@@ -528,6 +527,5 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
 
 
 def two_digits(n: float) -> int:
-    """Return a number with two digits, rounded up."""
-    unit = int(10 ** max(math.floor(math.log10(n)) - 1, 0))
-    return math.ceil(n / unit) * unit
+    """Return a number of at least 10 with two digits, rounded up."""
+    return int(digits_of(n, 2, "up"))
