@@ -162,6 +162,11 @@ def taken(value: Any, rows: Ints) -> Any:
 # --- events, and the part off an atom
 
 
+def _nothing() -> Any:
+    """Return values of no rows."""
+    return np.empty(0, np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class RowCells:
     """Cells of the audited rows, and what an audit stores of the forecasts behind them.
@@ -228,11 +233,11 @@ class RowCells:
     keys: Mapping[str, Floats] = field(default_factory=dict)
     step: float | None = None
     rounding: Rounding = field(default_factory=Rounding)
-    scored: Ints = field(default_factory=lambda: np.empty(0, np.intp))
+    scored: Ints = field(default_factory=_nothing)
     scores: Mapping[Measure, Floats] = field(default_factory=dict)
-    medians: Floats = field(default_factory=lambda: np.empty(0))
-    plain: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    rows: Ints = field(default_factory=lambda: np.empty(0, np.intp))
+    medians: Floats = field(default_factory=_nothing)
+    plain: Floats = field(default_factory=_nothing)
+    rows: Ints = field(default_factory=_nothing)
     at: float | None = None
 
     @classmethod

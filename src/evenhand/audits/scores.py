@@ -40,6 +40,7 @@ from evenhand.results import (
     CurvePoint,
     Family,
     Finding,
+    Interval,
     Membership,
     Number,
     PlainInterval,
@@ -89,10 +90,9 @@ def scores_of(
     if rows.is_censored:
         found[Measure("Kaplan-Meier error")] = everyone.size
     found[Measure("error")] = everyone.interval("error")
-    return tuple(
-        Score.of(one._asdict() | {"measure": str(measure), "unit": measure.unit(unit)})
-        for measure, one in found.items()
-    )
+    columns = dict(zip(Interval._fields, zip(*found.values(), strict=True), strict=True))
+    units = [measure.unit(unit) for measure in found]
+    return rows_from(Score, {"measure": map(str, found), "unit": units, **columns})
 
 
 # --- tables beside the groups
