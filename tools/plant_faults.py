@@ -203,8 +203,8 @@ FAULTS = (
     ),
     Fault(
         "the largest alpha of the search, whether or not its bound meets the target",
-        "while bound_at(alpha) > most:",
-        "while not np.isfinite(bound_at(alpha)):",
+        "return alpha if bound_at(alpha) <= most else None",
+        "return alpha",
         ("test_selection.py",),
     ),
     Fault(
@@ -717,8 +717,8 @@ FAULTS = (
     ),
     Fault(
         "event rates of many groups at the level of one",
-        "each = 1 - (1 - confidence) / max(len(listed), 1)",
-        "each = confidence",
+        "each = 1 - (1 - held.options.confidence) / len(listed)",
+        "each = held.options.confidence",
         ("test_audit_times.py",),
     ),
     # report

@@ -476,14 +476,12 @@ class RowReader:
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
         # the event of a hurdle is an outcome off its atom, where its continuous part is read
-        # only the mean over draws matters for the calibration of events (outcomes: Theorem 4.3)
-        events, positive, off = None, None, np.empty(0, np.intp)
-        if self.kind is OutcomeKind.BINARY:
-            events = Events(outcomes.value, over_draws(forecast.event_probability()))
-        elif self.kind is OutcomeKind.HURDLE:
-            is_off = outcomes.value != forecast.atom
-            off = np.flatnonzero(is_off)
-            events = Events(is_off.astype(np.float64), over_draws(forecast.event_probability()))
+        events, positive, is_event = None, None, outcomes.value != (forecast.atom or 0.0)
+        if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
+            # only their mean over draws matters for the calibration (outcomes: Theorem 4.3)
+            probability = over_draws(forecast.event_probability())
+            events = Events(is_event.astype(np.float64), probability)
+        off = np.flatnonzero(is_event & (self.kind is OutcomeKind.HURDLE))
         # there may be no outcome but the atom
         if off.size:
             part = forecast.positive_part()[off]

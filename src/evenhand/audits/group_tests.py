@@ -305,7 +305,7 @@ def tested_groups(
         members = {name: held.kept[mask] for name, mask in masks.items()}
     return TestedGroups(
         of_groups,
-        [replace(one, rule=rules[one.group]) if one.group in rules else one for one in scan],
+        [replace(one, rule=rules.get(one.group)) for one in scan],
         by_forecast,
         given,
         family,

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.audits.scores import certified_errors
+from evenhand.audits.scores import certified_error
 from evenhand.calibration import MEASURES, Cells
 from evenhand.certificates import Certificate, proof_rows
 from evenhand.draws import RandomState, id_text
@@ -347,11 +347,9 @@ class Audit(Result):
 
     def certified_by(self, proof: Certificate) -> Audit:
         """Return the audit with another certificate."""
-        worst = self.made.worst_groups
-        errors = map(plain, certified_errors(proof, [one.mass for one in worst]))
         certified = tuple(
-            msgspec.structs.replace(one, certified=error)
-            for one, error in zip(worst, errors, strict=True)
+            msgspec.structs.replace(one, certified=plain(certified_error(proof, one.mass)))
+            for one in self.made.worst_groups
         )
         return replace(self, certificate=proof).with_rows(worst_groups=certified)
 

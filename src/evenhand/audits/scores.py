@@ -171,17 +171,17 @@ def worst_groups(
         "null_mean": null.mean,
         "null_low": null.low,
         "null_high": null.high,
-        "certified": certified_errors(certificate, curve.masses),
+        "certified": [certified_error(certificate, mass) for mass in curve.masses],
     }
     return rows_from(WorstGroup, columns)
 
 
-def certified_errors(certificate: Certificate | None, masses: Iterable[float]) -> list[float]:
-    """Return the bounds for the errors of every group of shares of all people; NaN without one."""
+def certified_error(certificate: Certificate | None, mass: float) -> float:
+    """Return the bound for the error of every group of a share of all people; NaN without one."""
     # bounds of a hurdle are for shares of the people whose outcome is not the atom
     if certificate is None or certificate.kind is OutcomeKind.HURDLE:
-        return [np.nan for _ in masses]
-    return [float(certificate.group_error(mass)) for mass in masses]
+        return np.nan
+    return float(certificate.group_error(mass))
 
 
 # --- groups learned from features
@@ -353,9 +353,8 @@ def survival_rates(rows: RowCells, held: HeldOut) -> Iterator[Survival]:
     Groups known by probability are left out; intervals hold for all groups jointly.
     """
     listed = list(_followed(rows, held.groups))
-    confidence = held.options.confidence
-    each = 1 - (1 - confidence) / max(len(listed), 1)
     for name, times, predicted, weights in listed:
+        each = 1 - (1 - held.options.confidence) / len(listed)
         yield Survival.of({"group": name} | rates_by_horizon(times, predicted, weights, each))
 
 
@@ -441,6 +440,6 @@ def _sizes(
     intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}
     found: Columns = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
     for name, ends in intervals.items():
-        found |= dict(zip(with_ends(name), ends, strict=True))
+        found |= zip(with_ends(name), ends, strict=True)
     known: Columns = plain(found)
     return known

@@ -154,24 +154,20 @@ def once(
     """
     first: dict[object, str] = {}
 
-    def marked(one: Finding, *keys: object) -> Finding:
-        same = next((first[key] for key in keys if key in first), None)
-        first.setdefault(keys[0], one.group)
-        return one if same is None or same == one.group else replace(one, same_as=same)
+    def marked(one: Finding, *, are_known: bool) -> Finding:
+        name, rows = one.scanned_as or one.group, _rows_of(one)
+        same = first.get(name, first.get(rows))
+        first.setdefault(name, one.group)
+        if are_known:
+            first.setdefault(rows, one.group)
+        return one if same is None else replace(one, same_as=same)
 
-    own = []
-    for one in by_forecast:
-        own.append(marked(one, one.scanned_as or one.group, _rows_of(one)))
-        first.setdefault(_rows_of(one), one.group)
-    named = [marked(one, one.scanned_as or one.group, _rows_of(one)) for one in groups[1:]]
+    own = [marked(one, are_known=True) for one in by_forecast]
+    # sizes and errors of few rows may be equal by chance
+    named = [marked(one, are_known=False) for one in groups[1:]]
     # of several names of the same rows, the one with the fewest features is kept
-    found: dict[int, Finding] = {}
-    for i, one in sorted(enumerate(scan), key=lambda pair: len(pair[1].features)):
-        same = first.get(one.group)
-        if same is None:
-            same = first.setdefault(_rows_of(one), one.group)
-        is_first = same == one.group and one.group not in first
-        found[i] = one if is_first else replace(one, same_as=same)
+    order = sorted(range(len(scan)), key=lambda i: len(scan[i].features))
+    found = {i: marked(scan[i], are_known=True) for i in order}
     return own, [*groups[:1], *named], [found[i] for i in range(len(scan))]
 
 
@@ -257,8 +253,7 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
 
 def _variance(rows: AuditRows) -> float:
     """Return the mean of p (1 - p) of all people, by groups of similar probabilities."""
-    groups = [one for one in rows.by_forecast if one.predicted is not None]
-    shares = [(one.n, _predicted(one)) for one in groups or [rows.everyone]]
+    shares = [(one.n, _predicted(one)) for one in rows.by_forecast or [rows.everyone]]
     return sum(n * p * (1 - p) for n, p in shares) / sum(n for n, _ in shares)
 
 

@@ -128,10 +128,8 @@ def _rule(
         is_named = tables.LOOKS_LIKE_COMPARISON.search(rest)
         if not name or not is_named or name in columns:
             raise InputError(f"--by: {error}") from error
-        try:
+        with about(f"--by {name!r}"):
             rule = tables.GroupRule.parse(rest, columns, source=source)
-        except InputError as wrong:
-            raise InputError(f"--by {name!r}: {wrong}") from wrong
     for column, role in outcome.items():
         if column in rule.columns:
             reason = "groups defined by the outcome are miscalibrated under any model"

@@ -155,13 +155,15 @@ def _groups(rows: AuditRows, first: list[Finding], others: list[Finding]) -> Ite
         f" a significant error estimated over {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
-    yield section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))
+    table = tables.groups("Groups", shown, rows, note=note, search="Find a group")
+    yield section("groups", "Groups", "", table)
     n = sum(one.problem and one.same_as is None for one in others)
     hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
     total = len(rows.named) + len(rows.scanned) + len(rows.learned)
     listed = len(first) + len(others)
     rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
-    table = tables.groups("Other groups", others, rows, note=rest if total > listed else "")
+    note = rest if total > listed else ""
+    table = tables.groups("Other groups", others, rows, note=note, search="Find a group")
     yield section("others", "The other groups", hint, table)
 
 

@@ -85,9 +85,7 @@ def share(value: float | None) -> Value:
 # --- groups: everyone, and whatever made a group
 
 
-def groups(
-    label: str, found: Sequence[Finding], rows: AuditRows, *, note: str = ""
-) -> Table | None:
+def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: Any) -> Table | None:
     """Return the table of findings: the exact rule of each group, its numbers and its result."""
     kind = Kind.of(rows)
 
@@ -110,8 +108,6 @@ def groups(
         # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
         return Value(UNKNOWN) if one.too_small or kind.has_rates else estimate(one.size, points)
 
-    # short tables need no search
-    search = "Find a group" if label in ("Groups", "Other groups") else ""
     return of(
         label,
         found,
@@ -129,8 +125,7 @@ def groups(
             ),
             Column("Result"): lambda one: result(one, rows),
         },
-        note=note,
-        search=search,
+        **options,
     )
 
 

@@ -44,7 +44,7 @@ from evenhand.report.document import (
     embedded,
 )
 from evenhand.report.kinds import in_one_line, people_of, signed
-from evenhand.results import Values, plain
+from evenhand.results import Values
 
 Floats = NDArray[np.float64]
 
@@ -195,7 +195,7 @@ class Watched:
     """Values of a watch, `Watch.to_dict()`, in the types that text and page need."""
 
     def __init__(self, values: Values) -> None:
-        self.values = values = plain(values)
+        self.values = values
         self.settings: Values = values["settings"]
         self.sources: Values = values.get("sources") or {}
         self.draws: Values = values["draws"] or {}

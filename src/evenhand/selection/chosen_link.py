@@ -186,11 +186,6 @@ class Costs:
             some = wrapped.part[np.sort(random.permutation(len(wrapped.part))[:WIDTH_PEOPLE])]
             self._part = some, jittered(some.n_samples, WIDTH_DRAWS, random)
 
-    def randomized(self, link: Link) -> Cells:
-        """Return the cells of people whose outcome is known, under the randomized forecasts."""
-        known = self.wrapped.cells.take(self.known)
-        return known.served(link, self.draws)
-
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
         base, outcomes, draws = self._scored
@@ -288,7 +283,8 @@ def choose_link(
         proof = _simultaneous(wrapped, costs, family, target, share)
     link = proof.link
     assert link is not None
-    cells = costs.randomized(link)
+    # of people whose outcome is known
+    cells = wrapped.cells.take(costs.known).served(link, costs.draws)
     certificate = proof
     if wrapped.at is not None:
         draws = jittered(wrapped.outcomes.n_samples, costs.draws.shape[1], random)

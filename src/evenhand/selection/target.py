@@ -134,13 +134,7 @@ def largest_alpha(
     if plain <= most:
         return 1.0
     alpha = _search_alpha(bound_at, most, plain if worst is None else worst)
-    step = SEARCH_SLACK
-    while bound_at(alpha) > most:
-        if alpha <= LEAST_ALPHA:
-            return None
-        alpha = max(alpha * (1 - step), LEAST_ALPHA)
-        step = min(2 * step, 0.5)
-    return alpha
+    return alpha if bound_at(alpha) <= most else None
 
 
 def _search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
@@ -166,7 +160,7 @@ def _search_alpha(bound_at: Callable[[float], float], target: float, most: float
         gap = logit(bound_at(alpha)) - goal
         if np.isfinite(last[1]) and place != last[0]:
             slope = max((gap - last[1]) / (place - last[0]), 0.01)
-        if -SEARCH_SLACK <= gap / slope <= 0:
+        if -SEARCH_SLACK <= gap / slope < 0:
             return alpha
         low, high = (place, high) if gap < 0 else (low, place)
         last = (place, gap)
@@ -188,9 +182,11 @@ NUMBERS: tuple[int, ...] = (
 """Numbers of at most three digits, other than 0, up to the largest number of rows of a plan."""
 
 
-def fewest_rows(is_enough: Callable[[int], bool], above: int = 0, most: int = 0) -> int | None:
+def fewest_rows(
+    is_enough: Callable[[int], bool], above: int = 0, most: int = NUMBERS[-1]
+) -> int | None:
     """Return the fewest rows, to three digits, that are enough; None if `most` are too few."""
-    numbers = [n for n in NUMBERS if above < n <= (most or NUMBERS[-1])]
+    numbers = [n for n in NUMBERS if above < n <= most]
     place = bisect_left(numbers, True, key=is_enough)
     return numbers[place] if place < len(numbers) else None
 
