@@ -79,14 +79,11 @@ def test_a_table_of_masks_is_audited_and_not_columns_of_its_names():
     assert (proof["group"].tolist(), proof["n"].tolist()) == (["score"], [int(OLD.sum())])
 
 
-def test_blocks_of_counts_take_masks_alone():
+def test_blocks_of_counts_take_masks_alone_and_tables_in_parts_names(tmp_path):
     counts = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
     assert counts.groups["old"].n_samples == OLD.sum()
     with pytest.raises(InputError, match=r"groups\['sex'\] .*240 booleans.*; make masks.*block"):
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
-
-
-def test_tables_in_parts_take_names_alone(tmp_path):
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
     groups = {"y": OLD}
     with pytest.raises(InputError, match=r"^groups .*column names.*; add the groups to the table"):
@@ -159,9 +156,7 @@ def test_floats_between_0_and_1_given_by_name_are_probabilities_of_membership():
     np.testing.assert_array_equal(shares, p[:5])
     assert found.without(["proxy"]).names == found.known().names == ("old",)
     assert found.take(np.array([0])).names == (("old",) if OLD[0] else ())
-
-
-def test_probabilities_are_refused_where_members_must_be_known():
+    # what needs known members refuses them
     groups, known = {"proxy": np.full(N, 0.3)}, r"groups\['proxy'\].*members must be known"
     refused(known, scan_groups, PIT, X, groups=groups)
     refused(known, certify_pit, PIT, groups=groups)
