@@ -92,7 +92,7 @@ def test_amounts_and_zeros_have_their_own_worst_groups_and_both_are_repaired():
     X, y = insured(0)
     found = audit(half_zeros(X), X, y, groups=["city"], random_state=9)
     part = found.made.positive_part
-    listed = {(one in part, one.columns) for one in found.made.listed}
+    listed = {(one in part, one.columns) for one in found.made.apart(found.made.problems)}
     assert {(True, ("city",)), (False, ("city",))} <= listed
     # on other rows, the mean is that of the whole forecast
     assert {one.key for one in part if one.off and one.rule is None} == {None, "predicted mean"}

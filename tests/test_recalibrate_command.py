@@ -65,13 +65,23 @@ def test_the_next_command_of_an_audit_repairs_a_group_of_missing_values(evenhand
     assert "women" in evenhand(name, old, *options).done().out
 
 
+def test_one_row_of_each_person_is_used(evenhand, tmp_path):
+    # right forecasts, which copies of a person in other folds would seem to correct
+    table, path = make_table(0, 200), tmp_path / "visits.csv"
+    table["loss"] = table["mu"] + np.random.default_rng(1).normal(size=200)
+    pd.concat([table] * 10).to_csv(path, index=False)
+    options = ("--target", "loss", "--person", "id", "--out", tmp_path / "maps")
+    done = evenhand("recalibrate", path, *FORECAST, *options).done()
+    assert ("HELPS" in done.out, "repaired with 200 rows" in done.err) == (False, True)
+
+
 def test_wrong_options_are_refused_in_one_line(evenhand, tables, tmp_path):
     target = ("--target", "loss")
     for options, message in (
         (target, "--forecast"),
         (FORECAST, "--target"),
         ((*FORECAST, *target, "--by", "sex", "--by", "sex = 2"), "--by"),
-        ((*FORECAST, *target, "--person", "id"), "--person has no effect"),
+        ((*FORECAST, *target, "--entered", "mu"), "--entered has no effect"),
         ((*FORECAST, *target, "--by", "women=sexx = 2"), "'women': old.csv has no column 'sexx'"),
         ((*FORECAST, *target, "--by", "sexx = 2"), "no column 'sexx', only"),
         ((*FORECAST, *target, "--by", "sex = 9"), "--by 'sex = 9': no row of old.csv is in this"),

@@ -71,13 +71,13 @@ class Shifted(Normal):
     """A family that records do not know."""
 
 
-def test_a_family_of_somebody_else_is_refused():
+def test_what_is_no_plain_batch_of_one_kind_of_the_package_is_refused():
     refused("must be a family of the package.*Shifted", to_records, Shifted([0.0], 1.0))
-
-
-def test_several_draws_are_stored_draw_by_draw():
     base = Forecast.from_normal([0.0, 5.0], [1.0, 2.0]).randomized(0.2, r=[[0.1, 0.6]])
     refused(r"shape \(n,\), got shape \(2, 2\); give one draw per", to_records, base.distribution)
+    claims = Hurdle([0.5], Transformed(Normal([0.0], 1.0), Support(low=0.0)))
+    records = [*to_records(Poisson([1.0])), *to_records(claims)]
+    refused(r"several kinds \(count, hurdle\)", from_records, records)
 
 
 def test_a_truncation_without_effect_is_left_out():
@@ -103,12 +103,6 @@ def test_anything_else_is_refused(record, message):
     good = {"family": "poisson", "rate": 2.0}
     refused(message, from_records, [good, record])
     refused("records is empty", from_records, [])
-
-
-def test_outcomes_of_several_kinds_are_refused():
-    claims = Hurdle([0.5], Transformed(Normal([0.0], 1.0), Support(low=0.0)))
-    records = [*to_records(Poisson([1.0])), *to_records(claims)]
-    refused(r"several kinds \(count, hurdle\)", from_records, records)
 
 
 def test_a_record_of_quantiles_takes_few_bytes():

@@ -88,12 +88,9 @@ def test_detectable_errors_are_those_of_the_specification(k, continuous, half, t
     assert 100 * detectable_error(k, 0.02 / 50, 0.09) == pytest.approx(tenth, abs=0.06)
 
 
-@pytest.mark.parametrize("n", [132, 133])
-def test_continuous_outcomes_need_133_rows(n):
-    assert status(doses(n=n)).verdict is (Verdict.TOO_FEW if n < 133 else Verdict.NO_PROBLEM)
-
-
-def test_yes_no_outcomes_need_370_rows_or_14_events():
+def test_continuous_outcomes_need_133_rows_and_yes_no_370_or_14_events():
+    verdicts = [status(doses(n=n)).verdict for n in (132, 133)]
+    assert verdicts == [Verdict.TOO_FEW, Verdict.NO_PROBLEM]
     for n, predicted, expected in (
         (360, 0.5, Verdict.TOO_FEW),
         (380, 0.5, Verdict.NO_PROBLEM),
@@ -104,12 +101,9 @@ def test_yes_no_outcomes_need_370_rows_or_14_events():
         assert status(calm_scores(n, predicted, 0.5)).verdict is expected, (n, predicted)
 
 
-def test_a_problem_takes_precedence_over_too_few_rows():
+def test_the_verdict_reads_the_marks_of_the_audit_before_the_number_of_rows():
     assert status(doses(group("a", 60, 0.4, 0.1, 0.5), n=100)).verdict is Verdict.PROBLEM
     assert status(doses(group("a", 60, 0.4, 0.0, 0.5), n=100)).verdict is Verdict.TOO_FEW
-
-
-def test_the_verdict_reads_the_marks_of_the_audit():
     row = group("a", 5000, 0.09, 0.01, 0.2)
     for mark in (True, False):
         found = status(doses(row | {"problem": mark}))
@@ -466,13 +460,20 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     values = doses(provenance={"command": command}, learned=[worst])
     alone = Slots(judged(values)).next[0]
     assert alone.code == command.replace("t.csv", "OTHER.csv").replace("sex", "bmi,s5")
+    # a group by the columns of the worst one is repaired, before those by the forecast
+    sides = [{"column": "predicted mean", "operator": "<=", "value": "2"}]
+    own = ruled | {"key": "predicted mean", "column": None, "rule": [{"comparisons": sides}]}
+    own |= {"group": "own", "part": 1, "n_parts": 2, "lowest": 1.0, "highest": 2.0}
+    values |= {"scan": [ruled], "by_forecast": [own], "learned": [worst | {"features": ["sex"]}]}
+    what, code, _ = Slots(judged(values)).next[0]
+    assert (code.count("--by"), '--by "sex = f" --by' in code, "no rule" in what) == (2, 1, 0)
     mask = group("club", 900, 0.2, 0.15, 0.3) | found
     beside, alone = (
         Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())
     )
     assert [beside.what[:17], alone.what[:17]] == ["Repair the groups", "Repair this group"]
-    for step in (beside, alone):
-        assert step.code == "repaired = found.repair(model, X_other, y_other, groups=masks)"
+    of_masks = "repaired = found.repair(model, X_other, y_other, groups=masks)"
+    assert [beside.code, alone.code] == [of_masks] * 2
 
 
 def test_a_small_error_does_not_have_the_name_of_a_problem_of_other_outcomes():

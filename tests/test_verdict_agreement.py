@@ -118,7 +118,7 @@ def check_cases(slots, rows):
         assert leading.least == max(one.least for one in rows.problems)
         assert slots.name.lower() == name_of(leading, rows).lower()
         check_direction(f"{slots.title} {slots.lead}", leading, rows)
-    cases = {name_of(one, rows).lower(): one for one in rows.listed[::-1]}
+    cases = {name_of(one, rows).lower(): one for one in rows.apart(rows.problems)[::-1]}
     for name, text in slots.others:
         if not name.startswith("Within"):
             check_direction(text, cases[name.lower()], rows)

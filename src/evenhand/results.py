@@ -1049,21 +1049,20 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
         """Problem with the largest lower bound; None if there is none."""
         return next(iter(self.problems), None)
 
-    @property
-    def listed(self) -> tuple[Finding, ...]:
-        """Groups with a problem that have a sentence each; no two share a feature."""
+    def apart(self, problems: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Return the worst groups of some with a problem, no two of which share a feature.
+
+        Of all with a problem, these have a sentence each.
+        """
         # groups that share a feature with a worse one mostly share its rows and its error, but not
         # those of outcomes off the atom
-        found: list[Finding] = []
-        used: set[tuple[bool, str]] = set()
-        for one in self.problems:
-            if len(found) == GROUPS_LISTED:
-                break
+        found, used = list[Finding](), set[tuple[bool, str]]()
+        for one in problems:
             columns = {(one in self.positive_part, name) for name in one.columns}
             if one not in self.overall and used.isdisjoint(columns):
                 found.append(one)
                 used |= columns
-        return tuple(found)
+        return tuple(found[:GROUPS_LISTED])
 
     @classmethod
     def read(cls, text: str | bytes) -> Self:

@@ -60,7 +60,7 @@ def recalibrate(
     --------
     evenhand recalibrate past.csv --target loss --forecast mean=mu,std=sigma --by sex --out repaired
     """
-    refuse_without_effect(context, ("entered", "person"), "on a repair, which certifies nothing")
+    refuse_without_effect(context, ("entered",), "on a repair, which certifies nothing")
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
     request = Request(given, table, rows, times, GroupColumns())
@@ -86,7 +86,7 @@ def recalibrate(
             f"--by {empty.iloc[0]!r}: no row of {table.name} is in this group; check the values"
         )
     store.save(model, folder)
-    n_rows = len(read.data)
+    n_rows = int(model.check_["n"].iloc[0])
     values = {
         "schema": SCHEMA,
         "out": str(out),

@@ -42,7 +42,7 @@ from evenhand.distributions import (
     Recalibrated,
     as_hurdle,
 )
-from evenhand.draws import RandomState
+from evenhand.draws import RandomState, one_row_each
 from evenhand.forecast import Forecast, check_atom_at_horizon, check_forecast_of_times
 from evenhand.forecasters.adapters import Base, WrappingForecaster, is_held_out
 from evenhand.forecasters.base import Bounds, SpreadKind, State, Training, thawed
@@ -228,13 +228,11 @@ class PitMaps:
         50 rows; overlapping groups get joint corrections, any of which calibrated PITs get with
         probability `level`.
         """
-        maps = [learn_map(pit, weight)]
+        maps, is_own = [learn_map(pit, weight)], np.zeros(len(members.names), dtype=bool)
         if not members.are_disjoint:
             steps = learn_corrections(pit, weight, members, level)
-            corrected = [step.is_corrected for step in steps]
-            none = np.zeros(len(members.names), dtype=bool)
-            return cls(*stacked(maps), np.logical_or.reduce(corrected or [none]), steps)
-        is_own = np.zeros(len(members.names), dtype=bool)
+            is_own = np.logical_or.reduce([is_own, *(step.is_corrected for step in steps)])
+            return cls(*stacked(maps), is_own, steps)
         for i, (_, inside) in enumerate(members.groups()):
             # rows that are lost contain little about a map
             seen = inside & ~pit.unknown
@@ -436,10 +434,8 @@ def check_maps(
     groups of the fitted model, "own" or "pooled". The table has one row for everyone and one per
     group, see `RecalibratedRegressor`.
     """
-    n = weight.size
-    gain = np.empty(n)
-    parts = []
-    order = random.permutation(n)
+    n, parts = weight.size, list[tuple[Ints, Observed]]()
+    gain, order = np.empty(n), random.permutation(n)
     for fold in range(min(N_FOLDS, n)):
         test = np.sort(order[fold::N_FOLDS])
         learn = np.sort(np.delete(order, np.s_[fold::N_FOLDS]))
@@ -448,8 +444,7 @@ def check_maps(
         parts.append((test, mapped))
     sides = held_out, Observed.joined(parts)
     level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))
-    everyone = (EVERYONE, np.ones(n, dtype=bool))
-    rows = []
+    rows, everyone = [], (EVERYONE, np.ones(n, dtype=bool))
     for kind, (name, mask) in zip(("pooled", *kinds), (everyone, *members.groups()), strict=True):
         own = weight[mask]
         errors = [_error(side.take(mask), own, is_everyone=name == EVERYONE) for side in sides]
@@ -457,8 +452,7 @@ def check_maps(
         # with few events there is no interval, as with a single row
         if outcomes.are_times and outcomes.happened[mask].sum() < FEWEST_EVENTS:
             low = high = np.nan
-        verdict = _verdict(low, high, kind)
-        rows.append([name, own.size, kind, *errors, mean, low, high, verdict])
+        rows.append([name, own.size, kind, *errors, mean, low, high, _verdict(low, high, kind)])
     return pd.DataFrame(rows, columns=CHECK_COLUMNS)
 
 
@@ -683,7 +677,7 @@ class RecalibratedRegressor(WrappingForecaster):
         y : array-like of shape (n,) or Outcomes
             Outcomes of the kind that the estimator predicts; events are 1 (happened) or 0. Times
             that may be cut off are `Outcomes` with their events, and the horizon of the forecasts,
-            if they have one; they need a fitted model.
+            if they have one; they need a fitted model. One row of each `person` is used.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the maps and for estimators that accept them; rows of weight 0
             are dropped. By default those of `Outcomes`.
@@ -699,18 +693,25 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        times, estimator = None, self.estimator
+        times, used, estimator = None, sample_weight, self.estimator
         if isinstance(y, Outcomes):
-            sample_weight = y.weight if sample_weight is None else sample_weight
+            used = sample_weight = y.weight if sample_weight is None else sample_weight
             if y.are_times:
                 # weights must not leave out the people whose times are cut off
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
                 check_training_times(estimator, times)
+            if y.person is not None:
+                # rows of one person in several folds would make any map look useful
+                used = np.ones(y.n_samples) if sample_weight is None else np.array(sample_weight)
+                kept = np.flatnonzero(used)
+                one = one_row_each(y.person[kept], kept.size, self.random_state)
+                used[np.delete(kept, one)] = 0
             y = y.value
-        rows = self._check_training(X, y, sample_weight)
+        rows = self._check_training(X, y, used)
+        rows = rows if sample_weight is not None else replace(rows, weight=None)
         table, outcomes = rows.X, rows.y
         if times is not None and times.n_samples > outcomes.size:
-            times = times.take(np.flatnonzero(np.asarray(sample_weight)))
+            times = times.take(np.flatnonzero(np.asarray(used)))
         seen = as_outcomes(outcomes) if times is None else times
         if not is_held_out(estimator, outcomes):
             rows.check_folds()
@@ -724,7 +725,7 @@ class RecalibratedRegressor(WrappingForecaster):
             rows = self._fit_on_support(estimator, rows)
         with outcomes_checked():
             held_out, own = self._held_out(rows, seen)
-        masks = training_masks(self._groups, self.by, sample_weight)
+        masks = training_masks(self._groups, self.by, used)
         members = self._groups.members(table, masks, own)
         self.outcome_kind_, self.horizon_ = held_out.kind, seen.horizon
         self.n_lost_ = int(seen.is_lost.sum()) if seen.are_times else None

@@ -349,7 +349,7 @@ def _groups_drawn(rows: AuditRows) -> list[Finding]:
     others = sorted(rows.examined, key=lambda one: one.rank)
     # a group by features and one found by search may have the same name: the worse one is drawn
     found: dict[str, Finding] = {}
-    for one in (*rows.overall, *rows.listed, *named, *others):
+    for one in (*rows.overall, *rows.apart(rows.problems), *named, *others):
         is_shown = one in rows.overall or one.is_judged
         # the people of a positive part are not those of the other groups
         if is_shown and one.same_as is None and one not in rows.positive_part:

@@ -22,10 +22,10 @@ class NextStep(NamedTuple):
     is_command: bool = False
 
 
-FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
+FORECASTS = ("target", "forecast", "event", "horizon", "weight", "person", "drop-missing")
 """Options of the command that name outcomes and forecasts of rows."""
 
-PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
+PEOPLE = ("id", "entered", "largest-weight")
 """Further options of rows that a certificate needs."""
 
 GOAL = "0.25"
@@ -67,9 +67,9 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     is_of_all = rows.is_everyone_problem and (not others or worst in apart)
     is_of_all |= worst in rows.positive_part[:1]
     # groups of people before those by the forecast, which a repair of others changes, too
-    listed = sorted(rows.listed, key=lambda one: one.key is not None)
+    listed = rows.apart(one for one in rows.problems if one.rule)
     ruled, option = list[Finding](), ""
-    for one in [one for one in listed if one.rule] or [one for one in others if one.rule][:1]:
+    for one in sorted(listed, key=lambda one: one.key is not None):
         by = f" --by {_quoted(_rule_of(one))}"
         # a group of all outcomes and of those off the atom is one
         if by not in option and (not ruled or len(option + by) <= LONGEST_BY):
@@ -103,9 +103,11 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     first = "found = evenhand.audit(model, X, y)" if rows.has_command else ""
     masks_of = ", groups=masks" if any(not one.rule for one in ruled) else ""
     line = f"repaired = found.repair({model}, {{}}{masks_of})"
-    rest = ""
-    if (worst.mass or worst.key) and not worst.rule:
-        by = f": name groups by {joined(worst.features)}" if worst.features else ""
+    rest, names = "", worst.features
+    # a group by the columns of the worst one has most of its people
+    is_near = names and set(names) <= set(ruled[0].columns)
+    if (worst.mass or worst.key) and not (worst.rule or is_near):
+        by = f": name groups by {joined(names)}" if names else ""
         rest = f" (the worst one has no rule and is left out{by})"
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
     return _step(rows, options, f"{what} {APART}{rest}; audit again.", command, first, line)
@@ -182,7 +184,7 @@ def _options(rows: AuditRows, names: Sequence[str]) -> str:
     words: list[str] = []
     for word, after in pairwise([*given, ""]):
         name, is_joined, value = word.partition("=")
-        if name in names:
+        if name[2:] in names:
             has_value = name != "--drop-missing"
             words += [name, _quoted(value if is_joined else after)] if has_value else [name]
     return " ".join(words) if "--forecast" in words else ""

@@ -338,7 +338,7 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
     """Yield the other cases with a sentence each."""
     # a rule and a group found by search may have one name
     names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
-    for one in rows.listed:
+    for one in rows.apart(rows.problems):
         name = name_of(one, rows)
         if one is not rows.leading and name not in names:
             names[name] = None
@@ -491,7 +491,7 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
-    probable = [name_of(one, rows) for one in rows.listed if one.probable]
+    probable = [name_of(one, rows) for one in rows.apart(rows.problems) if one.probable]
     if probable:
         yield WEIGHTED.format(joined(probable))
     if (times := rows.censoring) is not None and times.n_lost:

@@ -307,14 +307,15 @@ def fit_model(
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
+    X, known = rows.certifying() if rows.share is None else rows.learning()
     if rows.share is None or not (alternative or recalibrate):
         # fitting the wrapper of a prefit model learns nothing from the certifying rows
-        X, outcomes = rows.certifying() if rows.share is None else rows.learning()
-        weight = None if rows.share is None else outcomes.weight
+        weight = None if rows.share is None else known.weight
         around = RandomizedRegressor(model, 1.0, link, **fitted)
-        return around.fit(X, outcomes.value, weight), None
+        return around.fit(X, known.value, weight), None
     recalibrated = RecalibratedRegressor(model, by=by, **fitted)
-    recalibrated.fit(*rows.learning())
+    # the model is trained on all rows of its people
+    recalibrated.fit(X, Outcomes(known.y, known.event, known.horizon, weight=known.weight))
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(
