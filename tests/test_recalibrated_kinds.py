@@ -335,13 +335,16 @@ def test_expected_counts_and_gains_are_those_of_the_maps_themselves():
     high = np.minimum(low + random.choice([0.0, 0.01, 0.4], low.size), 1.0)
     weight, which = random.uniform(size=low.size), random.integers(2, size=low.size)
     pit = pit_cells(low, high, np.zeros(low.size, dtype=bool))
-    cells = CellsInGrid(pit, weight, which, edges)
-    expected = np.zeros((2, 10))
+    cells = CellsInGrid(pit, which, edges)
+    expected, gains = np.zeros((2, 10)), []
     for a, b, w, i in zip(low, high, weight, which, strict=True):
         bounds = np.clip(edges, a, b)
         mass = np.diff(np.interp(bounds, edges, values[i]))
         inside = np.searchsorted(edges[1:-1], a, side="right")
         expected[i] += w * (mass / mass.sum() if b > a else np.eye(10)[inside])
-    np.testing.assert_allclose(cells.expected_counts(values), expected, atol=1e-12)
-    gain = weight @ mapped(pit, edges, values, which)[1]
-    np.testing.assert_allclose(cells.gain(values), gain, rtol=1e-12)
+        slopes = np.diff(values[i]) / np.diff(edges)
+        gains.append(np.log(mass.sum() / (b - a) if b > a else slopes[inside]))
+    np.testing.assert_allclose(cells.expected_counts(values, weight), expected, atol=1e-12)
+    for knots in (edges, np.stack((edges, edges))):  # of all maps, or of each
+        found = mapped(pit, knots, values, which)[1]
+        np.testing.assert_allclose(found, gains, rtol=1e-9, atol=1e-12)

@@ -16,8 +16,10 @@ from evenhand.distributions.families import (
     Quantiles,
     Samples,
     SurvivalCurves,
+    count_below,
     curve_times,
     empirical,
+    entries,
     from_ppf,
 )
 from evenhand.distributions.wrappers import (

@@ -373,19 +373,22 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
-    cells, offset = CellsInGrid(pit, weight, members.which, edges), np.log(np.diff(edges))
+    cells, offset = CellsInGrid(pit, members.which, edges), np.log(np.diff(edges))
 
     def step(last: tuple[Floats, Floats | None, Any]) -> tuple[Floats, Floats, Tilt]:
         """Return values of the maps, coefficients and the tilt."""
-        counts = cells.expected_counts(last[0])
+        counts = cells.expected_counts(last[0], weight)
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
         tilts[list(knots)], found = fitted_tilts(counts, terms, designs, offset, last[1])
         tilt = Tilt(edges, tilts, found.size)
         return tilt.values(patterns), found, tilt
 
+    def gain(found: tuple[Floats, Any, Tilt]) -> float:
+        return float(weight @ cells.under(found[0])[2])
+
     start = np.tile(edges, (len(terms), 1)), None, None
     most = 1 if pit.are_points else 1 + MOST_EM_OF_TILTS
-    return converged(step, lambda found: cells.gain(found[0]), start, most)[-1]
+    return converged(step, gain, start, most)[-1]
 
 
 def fitted_tilts(

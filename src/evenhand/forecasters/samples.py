@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration import Cells, Reading, calibration_error, divided, n_effective
-from evenhand.distributions import Quantiles
+from evenhand.distributions import Quantiles, count_below, entries
 
 T = TypeVar("T")
 
@@ -209,18 +209,7 @@ def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cell
     keeps its position in the mapped cell. Also returns the gain in log score of each row: the
     logarithm of the map's slope at a point, at a knot above it, and of its mean slope over a cell.
     """
-    start, stop, is_wide = ends_of(pit)
-    edges = np.broadcast_to(edges, values.shape)
-    low, high, log_slope = np.empty((3, start.size))
-    bounds = np.cumsum(np.bincount(which, minlength=len(values)))[:-1]
-    for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), bounds)):
-        knots = edges[number], values[number]
-        low[rows], high[rows] = (np.interp(end[rows], *knots) for end in (start, stop))
-        at = np.searchsorted(knots[0], start[rows], side="right") - 1
-        slopes = np.diff(knots[1]) / np.diff(knots[0])
-        log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
-    is_wide &= high > low
-    log_slope[is_wide] = np.log((high - low)[is_wide] / (stop - start)[is_wide])
+    low, high, log_slope = CellsInGrid(pit, which, edges).under(values)
     if pit.are_points:
         return Cells(low), log_slope
     place = divided(pit.drawn - pit.low, pit.high - pit.low).ravel()
@@ -298,39 +287,41 @@ def _ratios(after: Floats, before: Floats) -> Floats:
 
 
 class CellsInGrid:
-    """Cells of PITs in a grid, on which the maps of an EM algorithm are linear.
+    """Cells of PITs in the grids of piecewise linear maps.
 
-    `which` has the number of each row's map and `edges`, shape (k + 1,), go from 0 to 1. Values of
-    the maps at the edges have the shape (n_maps, k + 1).
+    `which` has the number of each row's map. The knots `edges`, shape (k + 1,) or of each map,
+    go from 0 to 1. Values of the maps there have the shape (n_maps, k + 1).
     """
 
-    def __init__(self, pit: Cells, weight: Floats, which: Ints, edges: Floats) -> None:
-        k = edges.size - 1
+    def __init__(self, pit: Cells, which: Ints, edges: Floats) -> None:
+        last = edges.shape[-1] - 2
         start, stop, self.is_wide = ends_of(pit)
-        self.first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, k - 1)
-        self.last = np.clip(np.searchsorted(edges, stop, side="left") - 1, self.first, k - 1)
-        self.beyond = start - edges[self.first], stop - edges[self.last]
-        self.width = stop - start
-        self.weight, self.which, self.edges = weight, which, edges
+        self.first = np.clip(count_below(edges, start, row=which) - 1, 0, last)
+        self.last = np.clip(count_below(edges, stop, left=True, row=which) - 1, self.first, last)
+        self.beyond = (
+            start - entries(edges, self.first, which),
+            stop - entries(edges, self.last, which),
+        )
+        self.width, self.which, self.edges = stop - start, which, edges
 
-    def ends(self, values: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return both ends under the maps, and the slopes at the first, each of shape (n,)."""
-        slope = np.diff(values) / np.diff(self.edges)
+    def under(self, values: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return both ends under the maps, and the gain in log score of each row, each (n,).
+
+        The gain is the logarithm of the map's slope at a point, at a knot above it, and of its mean
+        slope over a cell.
+        """
+        which, slopes = self.which, np.diff(values) / np.diff(self.edges)
         low, high = (
-            values[self.which, at] + beyond * slope[self.which, at]
+            np.minimum(values[which, at] + beyond * slopes[which, at], values[which, at + 1])
             for at, beyond in zip((self.first, self.last), self.beyond, strict=True)
         )
-        return low, high, slope[self.which, self.first]
-
-    def gain(self, values: Floats) -> float:
-        """Return the gain in log score of all rows under the maps, as by `mapped`."""
-        low, high, slope = self.ends(values)
+        slope = slopes[which, self.first]
         has_mass = self.is_wide & (high > low)
         slope[has_mass] = (high - low)[has_mass] / self.width[has_mass]
-        return float(self.weight @ np.log(slope))
+        return low, high, np.log(slope)
 
-    def expected_counts(self, values: Floats) -> Floats:
-        """Return the expected weight of PITs in each cell of the grid, shape (n_maps, k).
+    def expected_counts(self, values: Floats, weight: Floats) -> Floats:
+        """Return the expected weight of PITs in each cell of one grid, shape (n_maps, k).
 
         This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
         of the map so far.
@@ -338,10 +329,10 @@ class CellsInGrid:
         k = self.edges.size - 1
         which, first, last = self.which, self.first, self.last
         shape = values.shape[0], k
-        low, high, _ = self.ends(values)
+        low, high, _ = self.under(values)
         several = self.is_wide & (last > first)
-        scale = np.where(several, self.weight, 0.0) / np.where(several, high - low, 1.0)
-        in_first = np.where(several, scale * (values[which, first + 1] - low), self.weight)
+        scale = np.where(several, weight, 0.0) / np.where(several, high - low, 1.0)
+        in_first = np.where(several, scale * (values[which, first + 1] - low), weight)
         in_last = scale * (high - values[which, last])
         # cells of the grid between the first and the last are covered as a whole
         inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
@@ -469,7 +460,7 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
     levels, values = closed(levels[inside]), closed(values[inside])
     prior = np.diff(values)
     one_map = np.zeros(pit.n_samples, dtype=np.intp)
-    cells = CellsInGrid(pit, weight * (n / weight.sum()), one_map, levels)
+    cells, weight = CellsInGrid(pit, one_map, levels), weight * (n / weight.sum())
     pseudo = prior.size / 2
     prior = pseudo * prior
     if pit.unknown.any():
@@ -478,11 +469,14 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
         pseudo = float(prior.sum())
 
     def step(values: Floats) -> Floats:
-        counts = cells.expected_counts(values[None])[0]
+        counts = cells.expected_counts(values[None], weight)[0]
         found = (counts + prior) / (counts.sum() + pseudo)
         return closed(np.cumsum(found)[:-1])
 
-    return levels, converged(step, lambda values: cells.gain(values[None]), values, MOST_EM)
+    def gain(values: Floats) -> float:
+        return float(weight @ cells.under(values[None])[2])
+
+    return levels, converged(step, gain, values, MOST_EM)
 
 
 def closed(knots: Floats) -> Floats:
