@@ -602,8 +602,8 @@ FAULTS = (
     ),
     Fault(
         "ramps that never cross the diagonal",
-        "size += (gaps[..., :-1] + stop) ** 2 / (size + 1e-300)",
-        "size += np.abs(gaps[..., :-1] + stop)",
+        "size += (start + stop) ** 2 / (size + 1e-300)",
+        "size += np.abs(start + stop)",
         ("test_cells.py",),
     ),
     Fault(

@@ -660,8 +660,11 @@ def loss_guarantee(
         for name, kind, mass, level, mask in parts:
             bound = _factor(ways[mask], chosen[mask], forecast.is_randomized)[0] / multiple
             interval = _interval(exceeded[mask], losses.shape[1], level, random)
-            means = [_mean(values[mask]) for values in (promised, losses, exceeded)]
             n_rows = int(mask.sum())
+            means = [
+                float(values[mask].mean()) if n_rows else np.nan
+                for values in (promised, losses, exceeded)
+            ]
             table.append((name, kind, mass, multiple, n_rows, *means, *interval, bound))
         most = _of_worst(exceeded, losses.shape[1], shares, confidence)
         for mass, high in zip(shares.tolist(), most, strict=True):
@@ -752,10 +755,6 @@ def _of_worst(shares: Floats, n_draws: int, masses: Floats, confidence: float) -
     # one draw per person: the worst group contains all people whose loss exceeds the bound
     most = share_bound(round(shares.sum()), shares.size, confidence)
     return [min(1.0, most / mass) for mass in masses.tolist()]
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else np.nan
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:

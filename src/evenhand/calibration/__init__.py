@@ -36,6 +36,7 @@ from evenhand.calibration.errors import (
     curve_points,
     histogram_table,
     line_distance,
+    mean_sizes,
     middle_distances,
     n_effective,
     over_draws,

@@ -59,6 +59,15 @@ def row_distances(block: Floats) -> Floats:
     return quantile_distance(rising, np.linspace(0.0, 1.0, block.shape[1] + 1))
 
 
+def mean_sizes(start: Floats, stop: Floats) -> Floats:
+    """Return the mean absolute value on the line from each start to its stop."""
+    # with s = |a| + |b| and t = |a + b| it is (s + t^2 / s) / 4 whether the line crosses 0 or not;
+    # 1e-300 only prevents 0 / 0
+    size = np.abs(start) + np.abs(stop)
+    size += (start + stop) ** 2 / (size + 1e-300)
+    return size / 4
+
+
 def line_distance(deviations: NDArray[Any]) -> Floats:
     """Return the integral over [0, 1] of the absolute value of a piecewise linear function.
 
@@ -71,8 +80,7 @@ def line_distance(deviations: NDArray[Any]) -> Floats:
     (0.5, 0.5)
     """
     size = np.abs(deviations)
-    # with s = |a| + |b| and t = |a + b| the mean of |.| on the line from a to b is
-    # (s + t^2 / s) / 4 whether it crosses 0 or not; 1e-30 only prevents 0 / 0
+    # as `mean_sizes`, in place; 1e-300 would be 0 in float32
     s = size[:-1] + size[1:]
     s += 1e-30
     t = deviations[:-1] + deviations[1:]
@@ -150,12 +158,8 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     np.cumsum(rise, axis=-1, out=gaps[..., 1:])
     gaps[..., 1:] -= knots
     stop = gaps[..., 1:] - jump
-    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
-    # (s + t^2 / s) / 4 whether it crosses 0 or not; 1e-300 only prevents 0 / 0
-    size = np.abs(gaps[..., :-1]) + np.abs(stop)
-    size += (gaps[..., :-1] + stop) ** 2 / (size + 1e-300)
     # beyond the last end the CDF is 1
-    area = np.einsum("...i,...i->...", size, length) / 4
+    area = np.einsum("...i,...i->...", mean_sizes(gaps[..., :-1], stop), length)
     return np.asarray(area + (1 - knots[..., -1]) ** 2 / 2)
 
 

@@ -22,7 +22,6 @@ from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
     InputError,
-    Ints,
     bad_input,
     check_choice,
     check_count,
@@ -119,11 +118,9 @@ class TableModel(StoredWithEncoder):
         """Return an unfitted linear model."""
         return Ridge()
 
-    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
-        """Return training and held-out rows of each fold; None if there are too few rows."""
-        if target.size < 2 * N_FOLDS:
-            return None
-        return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
+    def _strata(self, target: NDArray[Any]) -> Any:
+        """Return what folds are stratified by, equal values for no strata; None for few rows."""
+        return None if target.size < 2 * N_FOLDS else np.zeros(target.size)
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         """Return the predictions of a fitted model."""
@@ -137,16 +134,21 @@ class TableModel(StoredWithEncoder):
         encoder = TableEncoder()
         rows = encoder.fit_transform(X)
         self._set_encoder(encoder)
-        weight = _varying(sample_weight)
+        # of mean 1; None if all are equal
+        given = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
+        weight = None if np.ptp(given) == 0 else given / given.mean()
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
         splits = rows if weight is None else on_grids(rows)
         self.trees_, self.share_ = None, 0.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
-            folds = self._folds(target)
-        if folds is None:
+        strata = self._strata(target)
+        if strata is None:
             self.linear_ = clone(self._constant).fit(rows, target, weight)
             return self
+        kind = KFold if (strata == strata[0]).all() else StratifiedKFold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
+            drawn = kind(N_FOLDS, shuffle=True, random_state=self.random_state)
+            folds = list(drawn.split(rows, strata))
 
         def held_out(models: Sequence[Any], features: Floats) -> Floats:
             """Fit a model without each fold; return their predictions for the folds."""
@@ -213,14 +215,6 @@ class TableModel(StoredWithEncoder):
         return tags
 
 
-def _varying(sample_weight: Any) -> Floats | None:
-    """Return weights of mean 1; None if all are equal."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    return None if np.ptp(weight) == 0 else weight / weight.mean()
-
-
 class TableClassifier(TableModel):
     """Probabilities of classes for tables of any kind; see `TableModel`."""
 
@@ -243,11 +237,8 @@ class TableClassifier(TableModel):
     def _linear(self, n_samples: int) -> Any:
         return LogisticRegression(max_iter=300)
 
-    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
-        if (np.bincount(target) >= LEAST_ROWS).sum() < 2:
-            return None
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
-        return list(folds.split(target, target))
+    def _strata(self, target: NDArray[Any]) -> Any:
+        return target if (np.bincount(target) >= LEAST_ROWS).sum() > 1 else None
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
@@ -288,15 +279,12 @@ class TableCounts(TableMeans):
         # the penalty of LogisticRegression with C=1; its loss is a sum, this one a mean
         return PoissonRegressor(alpha=1 / n_samples, solver="newton-cholesky", max_iter=100)
 
-    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
-        is_positive, plain = target > 0, super()._folds(target)
+    def _strata(self, target: NDArray[Any]) -> Any:
+        is_positive, plain = target > 0, super()._strata(target)
         # each fold needs positive counts
         if plain is None or is_positive.sum() < LEAST_ROWS:
             return None
-        if (~is_positive).sum() < LEAST_ROWS:
-            return plain
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
-        return list(folds.split(target, is_positive))
+        return is_positive if (~is_positive).sum() >= LEAST_ROWS else plain
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         # a log-linear model grows without limit far from the training rows

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask, Pair
-from evenhand.calibration import Cells, Reading, calibration_error, divided, n_effective
+from evenhand.calibration import Cells, Reading, calibration_error, divided, mean_sizes, n_effective
 from evenhand.distributions import Quantiles, count_below, entries
 
 T = TypeVar("T")
@@ -226,11 +226,7 @@ def error_of(pit: Cells, weight: Floats) -> float:
         return calibration_error((pit.low, pit.high), weight)
     at, left, right = distribution_of(pit, weight)
     # the difference to uniform is linear between neighboring ends of cells
-    first = right[:-1] - at[:-1]
-    last = left[1:] - at[1:]
-    size = np.abs(first) + np.abs(last)
-    crossing = (first**2 + last**2) / np.maximum(size, 1e-300)
-    return float(np.diff(at) @ np.where(first * last < 0, crossing, size) / 2)
+    return float(np.diff(at) @ mean_sizes(right[:-1] - at[:-1], left[1:] - at[1:]))
 
 
 def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]:
