@@ -213,25 +213,25 @@ def fit_classifier(estimator: Any, rows: Training) -> Any:
 def learn_classes(model: Any, estimator: Any, rows: Training | None) -> Learned:
     """Return the numbers of the classes in the order of the columns of `predict_proba`."""
     if rows is None or is_fitted(estimator):
-        return classes_of(model, None if rows is None else rows.y)
+        return {"classes": classes_of(model, None if rows is None else rows.y)}
     return {"classes": check_classes(rows.y)}
 
 
-def classes_of(model: Any, y: Floats | None) -> Learned:
+def classes_of(model: Any, y: Floats | None) -> Floats:
     """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ...
 
     If outcomes are 0 and 1, the second one of two classes is the event, whatever its name.
     """
     classes = getattr(thawed(model), "classes_", None)
     if classes is None:
-        return {"classes": np.empty(0)}
+        return np.empty(0)
     is_coded = y is not None and is_event(y) and len(classes) == 2
-    return {"classes": np.array([0.0, 1.0]) if is_coded else numbers_of(classes)}
+    return np.array([0.0, 1.0]) if is_coded else numbers_of(classes)
 
 
 def outcome_of_classes(estimator: Any, y: Floats) -> OutcomeKind | None:
     """Return the kind of outcome of a classifier that is fitted to `y`, or was fitted before."""
-    values = classes_of(estimator, y)["classes"] if is_fitted(estimator) else y
+    values = classes_of(estimator, y) if is_fitted(estimator) else y
     if values.size == 0:
         return None  # only a forecast shows the number of classes
     return OutcomeKind.BINARY if is_event(values) else OutcomeKind.COUNT

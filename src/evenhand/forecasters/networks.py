@@ -175,7 +175,7 @@ class Inputs:
 
     @classmethod
     def fit(cls, encoded: Floats) -> Self:
-        """Learn the scales, and bins if there are enough rows for them."""
+        """Learn the scales, without bins."""
         n = encoded.shape[0]
         columns = [
             j for j in range(encoded.shape[1]) if np.unique(encoded[:, j]).size >= LEAST_VALUES
@@ -186,23 +186,22 @@ class Inputs:
         factor[columns] = 1.0
         places = np.array(columns, dtype=np.intp)
         none = np.zeros(0)
-        plain = cls(factor, places, offset, unit, skew, places[:0], none, none)
-        n_bins = min(MOST_BINS, n // ROWS_PER_BIN, MOST_BIN_INPUTS // max(len(columns), 1))
-        if not columns or n_bins < LEAST_BINS:
-            return plain
-        scores = plain._scores(encoded)
+        return cls(factor, places, offset, unit, skew, places[:0], none, none)
+
+    def with_bins(self, encoded: Floats) -> Self:
+        """Learn bins, if there are enough rows for them."""
+        n, n_columns = len(encoded), self.columns.size
+        n_bins = min(MOST_BINS, n // ROWS_PER_BIN, MOST_BIN_INPUTS // max(n_columns, 1))
+        if not n_columns or n_bins < LEAST_BINS:
+            return self
         levels = np.linspace(0, 1, n_bins + 1)
-        ends = [np.unique(np.quantile(scores[:, i], levels)) for i in range(len(columns))]
+        ends = [np.unique(np.quantile(scores, levels)) for scores in self._scores(encoded).T]
         return replace(
-            plain,
-            binned=np.repeat(plain.columns, [end.size - 1 for end in ends]),
+            self,
+            binned=np.repeat(self.columns, [end.size - 1 for end in ends]),
             low=np.concatenate([end[:-1] for end in ends]),
             width=np.concatenate([np.diff(end) for end in ends]),
         )
-
-    def without_bins(self) -> Self:
-        """Return the same transformation without bins."""
-        return replace(self, binned=self.binned[:0], low=self.low[:0], width=self.width[:0])
 
     def transform(self, encoded: Floats) -> Floats:
         """Return the inputs, shape (n, n_columns + n_bins)."""
@@ -766,9 +765,10 @@ class MixtureMLPRegressor(NeuralForecaster):
             both = zip(given, STRENGTHS[0], strict=True)
             strengths = [tuple(float(usual if one is None else one) for one, usual in both)]
         inputs = Inputs.fit(x)
-        plain = [(inputs.without_bins(), strength) for strength in strengths]
-        binned = [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
-        if self.bins is False or not inputs.binned.size:
+        with_bins = inputs.with_bins(x)
+        plain = [(inputs, strength) for strength in strengths]
+        binned = [(with_bins, strength) for strength in strengths[:BIN_STRENGTHS]]
+        if self.bins is False or with_bins is inputs:
             chosen = plain
         else:
             chosen = binned if self.bins else plain + binned

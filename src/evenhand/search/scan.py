@@ -229,32 +229,25 @@ def _scan_tile(
     mask_of[0, 0] = ALL_ROWS
     sums = _pair_sums(masks.columns, left, right, quantities)
     a, b = _column_pairs(masks, left, right)
-    first = {sign: mask_of[left[a], sign[0]] for sign in SIGNS}
-    second = {sign: mask_of[right[b], sign[1]] for sign in SIGNS}
+    signs = np.array(SIGNS).T[..., None]
+    first, second = mask_of[left[a], signs[0]], mask_of[right[b], signs[1]]
+    over = np.stack([_over_signs(sums, a, b, sign) for sign in SIGNS], axis=1)
     of_column = sums[0, 0]
-    of_side = of_column, of_column[0] - of_column
-    large = {}
-    for sign in SIGNS:
-        size = _over_signs(sums[:1], a, b, sign)[0]
-        # a pair as large as one of its masks has the rows of that mask, which are tested once
-        is_new = size < np.minimum(of_side[sign[0]][a], of_side[sign[1]][b])
-        is_pair = (first[sign] >= 0) & (size >= min_size) & is_new
-        # single masks were chosen before: named ones may be smaller
-        large[sign] = (second[sign] != NO_MASK) & (is_pair | (first[sign] == ALL_ROWS))
+    of_side = np.stack((of_column, of_column[0] - of_column))
+    # a pair as large as one of its masks has the rows of that mask, which are tested once
+    is_new = over[0] < np.minimum(of_side[signs[0], a], of_side[signs[1], b])
+    is_pair = (first >= 0) & (over[0] >= min_size) & is_new
+    # single masks were chosen before: named ones may be smaller
+    large = (second != NO_MASK) & (is_pair | (first == ALL_ROWS))
     # histograms are the slowest part: compute them only for pairs with a group that is large enough
-    needed = np.flatnonzero(np.any(list(large.values()), axis=0))
+    needed = np.flatnonzero(large.any(axis=0))
     if not needed.size:
         return []
-    a = a[needed]
-    b = b[needed]
-    large = {sign: usable[needed] for sign, usable in large.items()}
-    areas = _areas(masks.columns, pits, sums, (left, right), (a, b), large)
-    found = []
-    for sign, usable in large.items():
-        pairs = first[sign][needed], second[sign][needed]
-        values: Any = (*pairs, _over_signs(sums, a, b, sign), areas[sign])
-        found.append(Found(*(each[..., usable] for each in values)))
-    return found
+    areas = np.full(large.shape, np.nan)
+    if pits is not None:
+        some = a[needed], b[needed]
+        areas[:, needed] = _areas(masks.columns, pits, sums, (left, right), some, large[:, needed])
+    return [Found(first[large], second[large], over[:, large], areas[large])]
 
 
 def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
@@ -284,17 +277,15 @@ def _signed(whole: Floats, first: Floats, second: Floats, both: Floats, sign: Si
 
 def _areas(
     columns: Mask,
-    pits: Cells | None,
+    pits: Cells,
     sums: Floats,
     sides: tuple[Ints, Ints],
     pairs: tuple[Ints, Ints],
-    wanted: Mapping[Sign, Mask],
-) -> dict[Sign, Floats]:
-    """Return integrals of absolute deviations per pair of columns; NaN where not wanted."""
+    wanted: Mask,
+) -> Floats:
+    """Return integrals of absolute deviations by sign and pair of columns; NaN if not wanted."""
     (left, right), (a, b) = sides, pairs
-    areas = {sign: np.full(a.size, np.nan) for sign in wanted}
-    if pits is None:
-        return areas
+    areas = np.full(wanted.shape, np.nan)
     k = right.size
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
@@ -310,10 +301,9 @@ def _areas(
         both = _deviations(below[:, k:][:, part], total[k:][part])
         first = singles.take(a[part], axis=-1)
         second = singles.take(b[part], axis=-1)
-        for sign, usable in wanted.items():
+        for area, sign, usable in zip(areas, SIGNS, wanted, strict=True):
             if usable[part].any():
-                signed = _signed(singles[:, :1], first, second, both, sign)
-                areas[sign][part] = line_distance(signed)
+                area[part] = line_distance(_signed(singles[:, :1], first, second, both, sign))
     return areas
 
 
