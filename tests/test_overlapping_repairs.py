@@ -125,7 +125,7 @@ def test_p_values_of_calibrated_groups_are_uniform():
         pit = random.uniform(size=400)
         mask = random.uniform(size=(400, 1)) < 0.5
         weight = random.choice([1.0, 3.0], size=400)
-        found.append(np.exp(log_p_values(pit, weight, mask)[0]))
+        found.append(np.exp(log_p_values(pit, weight, mask, np.zeros(1, bool))[0]))
     # Kolmogorov-Smirnov at 1e-3
     assert stats.kstest(found, "uniform").pvalue > 1e-3
 
@@ -335,7 +335,7 @@ def test_the_level_of_corrections_is_that_of_all_groups_jointly():
         random = np.random.default_rng(seed)
         pit, masks = random.uniform(size=500), random.random((500, 20)) < 0.3
         everyone = np.column_stack((np.ones(500, dtype=bool), masks))
-        least = np.exp(log_p_values(pit, np.ones(500), everyone).min())
+        least = np.exp(log_p_values(pit, np.ones(500), everyone, np.zeros(21, bool)).min())
         if 0.05 / 21 < least < 0.05:
             n_near += 1
             assert corrections(pit, masks) == ()

@@ -148,7 +148,7 @@ def miss_rates(distribution, truth):
 
 
 def of_residuals(residuals):
-    return residual_distribution(residuals, None)
+    return residual_distribution(residuals, np.ones(residuals.size))
 
 
 def over_normal(std):
@@ -184,7 +184,7 @@ def test_extreme_intervals_miss_as_often_as_stated(learn, truth, n, most):
 
 def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond():
     residuals = np.sort(np.random.default_rng(1).normal(size=200))
-    learned = residual_distribution(residuals, None)
+    learned = residual_distribution(residuals, np.ones(residuals.size))
     ranks = np.array([1, 2])
     found = learned.ppf(ranks[:, None] / 201)[:, 0]
     np.testing.assert_allclose(found, residuals[ranks - 1], rtol=1e-9)
@@ -201,7 +201,7 @@ def test_tied_extremes_are_one_knot_without_a_spike():
     residuals = np.random.default_rng(2).uniform(-1, 1, size=300)
     residuals[:5] = 1.5
     residuals[5:9] = -1.5
-    learned = residual_distribution(residuals, None)
+    learned = residual_distribution(residuals, np.ones(residuals.size))
     assert np.diff(learned.values).min() > 1e-3
     # average rank of five tied values
     np.testing.assert_allclose(learned.sf(1.5), 3 / 301, rtol=1e-9)
@@ -214,7 +214,7 @@ def test_rows_of_tiny_weight_do_not_shape_the_tails():
     residuals = np.concatenate((heavy, 100 * random.normal(size=1000)))
     weight = np.concatenate((np.full(40, 1.0), np.full(1000, 1e-9)))
     learned = residual_distribution(residuals, weight)
-    alone = residual_distribution(heavy, None)
+    alone = residual_distribution(heavy, np.ones(heavy.size))
     np.testing.assert_allclose(learned.levels, alone.levels, rtol=1e-5)
     # between two heavy rows, interpolation passes through the rows of tiny weight
     at_rows = np.array([[1], [4], [20], [37], [40]]) / 41
@@ -225,7 +225,7 @@ def test_rows_of_tiny_weight_do_not_shape_the_tails():
     "residuals", [np.zeros(5), np.array([1.0, 2.0]), np.array([1.0]), np.repeat([0.0, 1.0], 50)]
 )
 def test_degenerate_samples_have_a_finite_density(residuals):
-    learned = residual_distribution(residuals, None)
+    learned = residual_distribution(residuals, np.ones(residuals.size))
     assert np.isfinite(learned.logpdf([-50.0, 0.0, 0.5, 1.0, 50.0])).all()
     assert np.isfinite(learned.ppf([[1e-6], [0.5], [1 - 1e-6]])).all()
 

@@ -857,8 +857,8 @@ FAULTS = (
     ),
     Fault(
         "residuals normalized without their weights",
-        "residuals = residual_distribution(normalized, rows.weight)",
-        "residuals = residual_distribution(normalized, None)",
+        "residuals = residual_distribution(normalized, rows.weights)",
+        "residuals = residual_distribution(normalized, np.ones(n))",
         ("test_forecasters.py",),
     ),
     Fault(

@@ -62,7 +62,7 @@ def forecast_of(arrays: Arrays, y: np.ndarray) -> Forecast:
         return Forecast.from_normal(arrays["mean"], arrays["std"])
     if "quantiles" in arrays:
         return _smoothed(arrays["quantiles"], y)
-    residuals = residual_distribution(arrays["residuals"], None)
+    residuals = residual_distribution(arrays["residuals"], np.ones(len(arrays["residuals"])))
     return Forecast(LocationScale(residuals, arrays["centre"]))
 
 

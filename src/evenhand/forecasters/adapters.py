@@ -316,7 +316,7 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> Learned:
     if spread is not None:
         learned["spread"] = spread
     normalized = (rows.y - loc) / scale
-    residuals = residual_distribution(normalized, rows.weight)
+    residuals = residual_distribution(normalized, rows.weights)
     if not conversions.is_fitted(estimator):
         learned["unseen_pit"] = LocationScale(residuals, np.zeros(n)).cdf(normalized)
     return learned | {"residuals": residuals}

@@ -90,7 +90,7 @@ class Step(ABC):
         return mapped(pit, *self.maps(members))
 
 
-def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:
+def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask) -> Floats:
     """Return log p-values of Neyman's smooth test of uniform PITs in each group, (n_groups,).
 
     Groups with a term have p-value 1, and so do groups with fewer than 30 rows. Other groups are
@@ -102,12 +102,9 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     moments = legendre.legvander(2 * pit - 1, N_MOMENTS)[:, 1:]
     moments *= np.sqrt(2 * np.arange(1, N_MOMENTS + 1) + 1)
     found = np.zeros(masks.shape[1])
-    done = np.zeros(masks.shape[1], dtype=bool) if is_done is None else is_done
-    tested = ~done & (masks.sum(axis=0) >= FEWEST_TESTED)
+    tested = ~is_done & (masks.sum(axis=0) >= FEWEST_TESTED)
     groups = masks[:, tested].astype(np.float64)
-    fitted = masks[:, done].astype(np.float64)
-    gram = fitted.T @ (weight[:, None] * fitted)
-    own = groups - fitted @ (np.linalg.pinv(gram) @ (fitted.T @ (weight[:, None] * groups)))
+    own = unexplained_by(masks[:, is_done].astype(np.float64), weight)(groups)
     size = (weight**2) @ groups
     variance = (weight**2) @ own**2
     sums = own.T @ (weight[:, None] * moments)
@@ -116,6 +113,13 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     statistic = (sums**2).sum(axis=-1) / np.where(is_new, variance, np.inf)
     found[tested] = stats.chi2.logsf(statistic, N_MOMENTS)
     return found
+
+
+def unexplained_by(done: Floats, weight: Floats) -> Callable[[Floats], Floats]:
+    """Return a function to the residuals of columns in their weighted regression on others."""
+    across = done.T * weight
+    inverse = np.linalg.pinv(across @ done)
+    return lambda own: own - done @ (inverse @ (across @ own))
 
 
 def _tests(weight: Floats, masks: Mask) -> Callable[[Cells, Mask], Floats]:
@@ -792,7 +796,7 @@ class _Problem:
         variance = self.weight * p * (1 - p)
         residual = self.weight * (self.events.happened - p)
         done = np.column_stack((masks[:, is_done], masks[:, is_done] * self.score[:, None]))
-        gram = np.linalg.pinv((done.T * variance) @ done)
+        unexplained = unexplained_by(done, variance)
         found = np.zeros(masks.shape[1])
         expected = np.minimum((self.weight * p) @ masks, (self.weight * (1 - p)) @ masks)
         is_testable = (masks.sum(axis=0) >= FEWEST_TESTED) & (expected >= FEWEST_EVENTS)
@@ -800,7 +804,7 @@ class _Problem:
             mean = np.average(self.score, weights=variance * masks[:, group])
             # slopes within the group are around its own mean
             own = masks[:, [group]] * np.column_stack((np.ones(p.size), self.score - mean))
-            left = own - done @ (gram @ ((done.T * variance) @ own))
+            left = unexplained(own)
             cover = (left.T * (self.weight * variance)) @ left
             size = np.diag((own.T * (self.weight * variance)) @ own)
             kept = np.diag(cover) > LEAST_LEFT * np.maximum(size, 1e-12)

@@ -29,7 +29,7 @@ STUB = 0.1
 """Share of the probability of a tail between its first knot and the last value of the sample."""
 
 
-def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
+def residual_distribution(residuals: Floats, weight: Floats) -> Quantiles:
     """Return the distribution of residuals: quantiles with exponential tails.
 
     There are `2 n^(2/5)` quantiles at equal steps of probability, and in each tail the values of
@@ -37,7 +37,6 @@ def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles
     residual is outside of an interval as often as stated. Beyond the extreme residuals, each tail
     is exponential with the mean excess of the eight extreme residuals.
     """
-    weight = np.ones(residuals.size) if weight is None else weight
     n = n_effective(weight)
     order = np.argsort(residuals)
     ordered = residuals[order]
