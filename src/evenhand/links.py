@@ -775,7 +775,7 @@ class Entropic(Link):
     kappa: float = 0.0
 
     def _solve(self) -> None:
-        self._potential = _potential_with(laplace_mean_error(self.sharpness))
+        self._potential = _potential(laplace_mean_error(self.sharpness))
         self.kappa = self._potential.kappa
 
     @property
@@ -975,7 +975,8 @@ class _Potential:
     CDF: for c <= r, `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
     """
 
-    def __init__(self, kappa: float, profile: Profile) -> None:
+    def __init__(self, error: float) -> None:
+        kappa, profile = _from_mean_error(error)
         self.kappa = kappa
         self.mean_error, self.price = statistics_of(profile, kappa)
         edges = np.linspace(profile.end, 0.0, 60 + int(90 * profile.end))
@@ -1056,9 +1057,7 @@ class _Potential:
         return length
 
 
-@lru_cache(maxsize=64)
-def _potential_with(error: float) -> _Potential:
-    return _Potential(*_from_mean_error(error))
+_potential = lru_cache(maxsize=64)(_Potential)
 
 
 # --- price of proof: the smallest loss of log score for provable calibration (method: links)

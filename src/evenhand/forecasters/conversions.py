@@ -94,21 +94,18 @@ def fitted(estimator: Any, rows: Training) -> Any:
     copy = clone(estimator)
     if rows.weight is None:
         return copy.fit(rows.X, rows.y)
-    option = _weight_option(copy)
+    last = final_step(copy)
     # otherwise the weights would silently be ignored
-    if option is None:
-        name = type(final_step(copy)).__name__
+    if not has_fit_parameter(last, "sample_weight"):
+        name = type(last).__name__
         raise InputError(f"sample_weight is not supported by {name}.fit; fit without weights")
-    return copy.fit(rows.X, rows.y, **{option: rows.weight})
+    return copy.fit(rows.X, rows.y, **{of_final_step(copy, "sample_weight"): rows.weight})
 
 
-def _weight_option(estimator: Any) -> str | None:
-    """Return the parameter of `fit` for weights, in a Pipeline that of its last step."""
-    if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        inner = _weight_option(last)
-        return None if inner is None else f"{name}__{inner}"
-    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+def of_final_step(estimator: Any, parameter: str) -> str:
+    """Return the name of a parameter of the last step of a Pipeline for the whole of it."""
+    is_pipeline = isinstance(estimator, Pipeline)
+    return f"{estimator.steps[-1][0]}__{parameter}" if is_pipeline else parameter
 
 
 def one_per_row(values: Any, model: Any, n_samples: int) -> Floats:
@@ -611,8 +608,7 @@ def level_parameter(estimator: Any) -> str | None:
         is_quantile = isinstance(level, numbers.Real) and not isinstance(level, bool)
     if not is_quantile:
         return None
-    parameter = "quantile" if "quantile" in params else "alpha"
-    return parameter if model is estimator else f"{estimator.steps[-1][0]}__{parameter}"
+    return of_final_step(estimator, "quantile" if "quantile" in params else "alpha")
 
 
 # --- fitted survival models of lifelines and scikit-survival as forecasts of times (outcomes: 5)
@@ -683,14 +679,21 @@ class SurvivalModel(Forecaster):
     ) -> None:
         self.model = thawed(model)
         self.horizon = None if horizon is None else check_horizon(horizon)
-        known = _known_times(self.model)
-        _check_within(self.model, known, "horizon", self.horizon or 0.0)
+        known, is_parametric = _known_times(self.model), _is_parametric(self.model)
         default = _default_times(self.model, known, self.horizon)
         # the family checks times
         grid = default if times is None else SurvivalCurves(times, np.ones(np.size(times))).times
-        _check_within(self.model, known, "times", float(grid[-1]))
+        for name, latest in (("horizon", self.horizon or 0.0), ("times", grid[-1])):
+            # without a parametric baseline there are no forecasts beyond the last training time
+            if latest > known[-1] and not is_parametric:
+                inner = type(final_step(self.model)).__name__
+                rule = f"be at most {number_in_full(known[-1])}, the last training time"
+                remedy = (
+                    f"{inner} predicts no survival probabilities beyond it; use a parametric model"
+                )
+                raise bad_input(name, rule, number_in_full(latest), remedy)
         # the times of the grid that a forecast up to a horizon needs
-        if self.horizon is not None and _is_parametric(self.model):
+        if self.horizon is not None and is_parametric:
             grid = np.append(grid[grid < self.horizon], self.horizon)
         elif self.horizon is not None:
             # a step function is flat between two events, where it would exclude an event: the drop
@@ -698,7 +701,7 @@ class SurvivalModel(Forecaster):
             grid = grid[: np.searchsorted(grid, self.horizon) + 1]
         self.times = grid
         # before its first event a model without a parametric baseline predicts none
-        self._start = 0.0 if _is_parametric(self.model) else float(known[0])
+        self._start = 0.0 if is_parametric else float(known[0])
 
     def _check_new_rows(self, X: Any) -> Any:
         return X
@@ -847,12 +850,3 @@ def _steps_at(known: Floats, curves: Floats, times: Floats) -> Floats:
     """Evaluate step functions, 1 before the first of the times at which they are known."""
     place = np.searchsorted(known, times, side="right") - 1
     return np.where(place >= 0, curves[:, np.maximum(place, 0)], 1.0)
-
-
-def _check_within(model: Any, known: Floats, name: str, latest: float) -> None:
-    """Refuse times at which a model without a parametric baseline has no forecasts."""
-    if latest > known[-1] and not _is_parametric(model):
-        inner = type(final_step(model)).__name__
-        rule = f"be at most {number_in_full(known[-1])}, the last training time"
-        remedy = f"{inner} predicts no survival probabilities beyond it; use a parametric model"
-        raise bad_input(name, rule, number_in_full(latest), remedy)

@@ -860,9 +860,10 @@ class RecalibratedRegressor(WrappingForecaster):
             sign, word = (1, "better") if everyone.gain >= 0 else (-1, "worse")
             ends = band(number, *sorted((sign * everyone.low, sign * everyone.high)))
             opening += f" The mean log score is {word} by {number(sign * everyone.gain)} ({ends})."
-        # sorting keeps the order of groups that are alike, and puts unknown errors last
-        groups.sort(key=lambda row: -np.nan_to_num(row.error_before, nan=-1))
-        groups.sort(key=lambda row: row.verdict != "harms")
+        # unknown errors last
+        groups.sort(
+            key=lambda row: (row.verdict != "harms", -np.nan_to_num(row.error_before, nan=-1))
+        )
         width = line_width(SCREEN)
         listed = Table.of(
             "Check of the repair",
