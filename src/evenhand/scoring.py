@@ -590,10 +590,9 @@ def _distances(levels: _Levels) -> tuple[float, float]:
     at = mean_p.copy()
     at[[0, -1]] = p[[0, -1]]
     distance = np.abs(mean_p - at[:, None])
-    order = np.argsort(distance, axis=-1)
-    within = np.cumsum(mass[order], axis=-1)
+    within = np.cumsum(mass[np.argsort(distance, axis=-1)], axis=-1)
     farthest = (within < (SPAN - 1e-9) * within[:, -1:]).sum(axis=-1, keepdims=True)
-    reach = np.take_along_axis(np.take_along_axis(distance, order, -1), farthest, -1)
+    reach = np.take_along_axis(np.sort(distance, axis=-1), farthest, -1)
     share = np.divide(distance, reach, out=1.0 * (distance > 0), where=reach > 0)
     kernel = mass * np.maximum(1 - share**3, 0.0) ** 3
     # least squares of `rate ~ a + b (mean_p - at)` at each point; `a` is the curve

@@ -41,7 +41,6 @@ from evenhand.distributions.base import (
     found_inside,
     in_blocks,
     increasing_array,
-    joint_shape,
     over_scores,
     parameters,
     score_grid,
@@ -1065,7 +1064,6 @@ class Categorical(TwoSided, support=1, probabilities=1):
         values = increasing_array("support", support, rule)
         mass = as_floats("probabilities", probabilities)
         check_columns("probabilities", mass, values, "value of the support")
-        joint_shape(support=values.shape[:-1], probabilities=mass.shape[:-1])
         refuse_entry("probabilities", mass, ~(mass >= 0), "be at least 0")
         total = np.asarray(mass.sum(axis=-1))
         is_wrong = ~(np.abs(total - 1) <= SUM_TOLERANCE)

@@ -32,6 +32,7 @@ from evenhand._validate import (
     check_choice,
     named,
     outcomes_checked,
+    refuse_entry,
 )
 from evenhand.calibration import Cells, Events, n_effective, rate_error, weighted_mean
 from evenhand.distributions import (
@@ -124,10 +125,8 @@ class Observed:
             return cls(kind, pit_cells(low, high, lost))
         probability = _finite(forecast.event_probability())
         if kind is OutcomeKind.BINARY:
-            wrong = (value != 0) & (value != 1)
-            if wrong.any():
-                rule = "be 0 or 1, as the model predicts probabilities"
-                raise bad_input("y", rule, float(value[wrong][0]))
+            rule = "be 0 or 1, as the model predicts probabilities"
+            refuse_entry("y", value, (value != 0) & (value != 1), rule)
             return cls(kind, Cells(probability), Events(value == 1, probability))
         hurdle = as_hurdle(forecast.distribution)
         is_atom = known.has_reached if known.are_times else value == hurdle.at

@@ -919,7 +919,7 @@ class GroupSearch:
         # a pattern depends on earlier rows only, so the conditional expectation of a value is at
         # most the error of its row's distribution (method: worst groups), as the bound requires.
         # The guess of the values' spread must not depend on evaluated rows
-        own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
+        own = 1 - (1 - confidence) / n_bounds
         low = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
         moments = [stage.moments for stage in stages if stage.moments]
         p_value = studentized_p_value(
