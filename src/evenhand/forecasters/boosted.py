@@ -50,11 +50,6 @@ def spread_settings(of_mean: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def n_threads(n_jobs: int) -> int:
-    """Return the number of threads as LightGBM counts them: 0 means all."""
-    return 0 if n_jobs == -1 else int(n_jobs)
-
-
 def fitted_parameters(n_samples: int, n_features: int) -> dict[str, Any]:
     """Return parameters of `BoostedDistributionRegressor` that suit a table, by their names."""
     return {
@@ -67,14 +62,6 @@ def fitted_parameters(n_samples: int, n_features: int) -> dict[str, Any]:
         "colsample_bytree": float(np.clip(10 / n_features, 0.5, 1.0)),
         "patience": 25 if n_samples < 500 else 50,
     }
-
-
-def n_splits(n_samples: int) -> int:
-    """Return how often a number of rows is split into folds: once from 1,000 rows, at most 5 times.
-
-    More splits make held-out scores of small tables less noisy, and average more ensembles.
-    """
-    return int(np.clip(-(-1000 // n_samples), 1, 5))
 
 
 # --- features of a table for trees
@@ -570,7 +557,7 @@ class BoostedDistributionRegressor(Forecaster):
     def _distribution(self, rows: Any) -> Distribution:
         features = tree_features(self.encoder_, rows)
         position, log_scale = (
-            raw_output(one, features, n_threads(self.n_jobs))
+            raw_output(one, features, self.n_jobs)
             for one in (self.mean_booster_, self.scale_booster_)
         )
         # the trees predict log scales, so the average over ensembles is geometric and positive
@@ -607,8 +594,10 @@ class BoostedDistributionRegressor(Forecaster):
         features, random = tree_features(self.encoder_, rows.X), rows.random
         # fold sizes differ by at most one row
         n_samples, n_features = features.shape
-        splits = range(n_splits(n_samples))
-        folds = np.stack([random.permutation(n_samples) % self.cv for _ in splits])
+        # one split from 1,000 rows on, and more of small tables, which make held-out scores less
+        # noisy, and average more ensembles
+        n_splits = int(np.clip(-(-1000 // n_samples), 1, 5))
+        folds = np.stack([random.permutation(n_samples) % self.cv for _ in range(n_splits)])
         settings = self._settings(n_samples, n_features, rows.seed())
         flags = category_flags(self.encoder_)
         return FoldEnsembles(features, np.flatnonzero(flags).tolist(), folds, settings)
@@ -631,7 +620,8 @@ class BoostedDistributionRegressor(Forecaster):
             "bagging_freq": 1,
             "feature_fraction": float(used["colsample_bytree"]),
             "lambda_l2": float(self.reg_lambda),
-            "num_threads": n_threads(self.n_jobs),
+            # all, if it is -1
+            "num_threads": int(self.n_jobs),
             # a seed determines the model on a given machine type and number of threads
             "deterministic": True,
             "force_row_wise": True,

@@ -64,11 +64,6 @@ class Step(ABC):
     def shares(self, terms: Floats) -> Floats:
         """Return probabilities of the cells by sums of terms, shape (n_patterns, n_cells)."""
 
-    @property
-    def is_corrected(self) -> Mask:
-        """Whether each group has a term of its own, shape (n_groups,)."""
-        return np.asarray(self.terms[1:].any(axis=-1))
-
     def values(self, patterns: Mask) -> Floats:
         """Return the maps at the edges for membership patterns of shape (n_patterns, n_groups)."""
         width = np.diff(self.edges)

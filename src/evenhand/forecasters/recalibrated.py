@@ -230,7 +230,8 @@ class PitMaps:
         maps, is_own = [learn_map(pit, weight)], np.zeros(len(members.names), dtype=bool)
         if not members.are_disjoint:
             steps = learn_corrections(pit, weight, members, level)
-            is_own = np.logical_or.reduce([is_own, *(step.is_corrected for step in steps)])
+            for step in steps:
+                is_own |= step.terms[1:].any(axis=-1)
             return cls(*stacked(maps), is_own, steps)
         for i, (_, inside) in enumerate(members.groups()):
             # rows that are lost contain little about a map
