@@ -156,7 +156,7 @@ def test_the_price_on_a_grid_is_that_of_the_probabilities_of_cells(name):
         lost = np.log((high - low) / (link.ppf(high, r) - link.ppf(low, r)))
         assert costs.price(link) == pytest.approx(lost.mean(), rel=1e-9, abs=1e-12)
         # points at the same outcomes have another price: log h = log g - log k
-        points = Costs(wrapped, None, rng)
+        points = Costs(wrapped, Rounding(), rng)
         r = np.where(is_upper, 1 - points.draws, points.draws)
         density = link.logpdf(link.ppf(u, r), r).mean()
         assert points.price(link) == pytest.approx(density, rel=1e-9, abs=1e-12)

@@ -16,6 +16,7 @@ from evenhand.certificates import Choice, LatticeBounds, certify_link
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
+from evenhand.outcomes import Rounding
 from evenhand.selection.chosen_link import ALPHAS, Costs, Wrapped, last_passed
 from evenhand.selection.target import largest_alpha
 from repeats import most_failures, repeats, statistical
@@ -254,7 +255,7 @@ def test_the_price_beside_an_atom_has_the_check_values(share, price):
     rng = np.random.default_rng(int(10 * share))
     y = np.where(rng.uniform(size=n) < share, 0.0, rng.lognormal(size=n))
     base = Forecast.from_hurdle(np.full(n, share), lognormal(n))
-    costs = Costs(Wrapped.of(base, Outcomes(y), rng), None, rng)
+    costs = Costs(Wrapped.of(base, Outcomes(y), rng), Rounding(), rng)
     # 20,000 people times the deviation of a price over 16 draws, below 1
     assert costs.price(Entropic(0.12)) == pytest.approx(price, abs=5 / np.sqrt(n) + 0.0005)
 

@@ -590,13 +590,13 @@ FAULTS = (
     ),
     Fault(
         "forecasts without the horizon of their outcomes",
-        "columns = replace(columns, event=times.event, horizon=times.horizon)",
-        "columns = replace(columns, event=times.event)",
+        "replace(columns, **named)",
+        "replace(columns, event=times.event)",
         ("test_times_command.py",),
     ),
     Fault(
         "the event column among the searched columns",
-        'return {self.rows.target: "target"} | event',
+        'return {self.rows.target: "target", self.times.event: "event"}',
         'return {self.rows.target: "target"}',
         ("test_times_command.py",),
     ),

@@ -238,6 +238,11 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
     raise bad_input("r", rule, f"shape {draws.shape}", "one row per person, one column per draw")
 
 
+def sampled_rows(n: int, most: int, random: np.random.Generator) -> NDArray[np.intp]:
+    """Return the numbers of n rows, or of `most` of them chosen at random, in their order."""
+    return np.sort(random.choice(n, most, replace=False)) if n > most else np.arange(n)
+
+
 def one_row_each(
     person: ArrayLike, n_samples: int, random_state: RandomState = None
 ) -> NDArray[np.intp]:

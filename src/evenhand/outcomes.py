@@ -442,8 +442,8 @@ class Rounding:
         return cls(rounding_step(outcomes), _bounds(outcomes, least))
 
     @classmethod
-    def grid(cls, y: ArrayLike) -> Rounding | None:
-        """Return the grid that outcomes lie on, for scores; None if they look continuous.
+    def grid(cls, y: ArrayLike) -> Rounding:
+        """Return the grid that outcomes lie on, for scores; no cells if they look continuous.
 
         An end is a bound if over 1% of the outcomes, and at least three, are equal to it. A cell
         that is open at any other extreme outcome would add the probability of the whole tail to it,
@@ -458,7 +458,7 @@ class Rounding:
         """
         step = rounding_step(y)
         if step is None:
-            return None
+            return cls()
         outcomes = np.asarray(y, dtype=np.float64)
         # in a fold of few rows, two rows may share an extreme outcome by chance
         return cls(step, _bounds(outcomes, max(CLIPPED * outcomes.size, 2)))

@@ -159,7 +159,7 @@ def neg_cell_log_score(
     return partial(_score_on_grid, Rounding(float(step), span))
 
 
-def _score_on_grid(grid: Rounding | None, estimator: Any, X: Any, y: ArrayLike) -> float:
+def _score_on_grid(grid: Rounding, estimator: Any, X: Any, y: ArrayLike) -> float:
     return -float(log_score_on(_forecast(estimator, X), y, grid).mean())
 
 
@@ -247,9 +247,9 @@ def cell_log_score(
     return over_draws(-forecast.log_cell(outcomes, step, ends))
 
 
-def log_score_on(forecast: Forecast, y: ArrayLike, grid: Rounding | None) -> Floats:
+def log_score_on(forecast: Forecast, y: ArrayLike, grid: Rounding) -> Floats:
     """Return the log score; the cell log score where continuous outcomes lie on a grid."""
-    if grid is None or grid.step is None or forecast.has_atoms:
+    if grid.step is None or forecast.has_atoms:
         return log_score(forecast, y)
     return cell_log_score(forecast, y, grid.step, grid.span)
 

@@ -21,7 +21,7 @@ from evenhand._validate import (
 from evenhand.calibration import COVERED, Cells, Events, cut_off, over_draws
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind, Randomized
-from evenhand.draws import fresh, jittered
+from evenhand.draws import fresh, jittered, sampled_rows
 from evenhand.forecast import Forecast, calibrated_under, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
@@ -311,7 +311,7 @@ OF_ROWS = (
 
 
 def forecast_scores(
-    wide: Forecast, few: Forecast, outcomes: Outcomes, grid: Rounding | None
+    wide: Forecast, few: Forecast, outcomes: Outcomes, grid: Rounding
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
@@ -336,7 +336,7 @@ def forecast_scores(
         return {Measure("log loss"): log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
     is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
     scores = {Measure("log score"): (log_score if is_continuous else log_loss)(wide, y)}
-    if grid is not None and grid.step is not None:
+    if grid.step is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
     ranked, deviation = crps_and_spread(few, y)
@@ -441,7 +441,7 @@ class RowReader:
         Kind of outcome.
     rounding : Rounding
         Rounding cells of outcomes that have atoms although the forecast is continuous.
-    grid : Rounding or None
+    grid : Rounding
         Grid of all outcomes, if they are rounded and the forecasts continuous.
     """
 
@@ -449,7 +449,7 @@ class RowReader:
     ties: Floats
     kind: OutcomeKind
     rounding: Rounding
-    grid: Rounding | None = None
+    grid: Rounding = field(default_factory=Rounding)
 
     @classmethod
     def of(cls, forecast: Forecast, known: Outcomes, ties: Floats) -> Self:
@@ -460,7 +460,7 @@ class RowReader:
         check_outcomes(known.value, kind=None if known.are_times else str(kind))
         # the grid is for scores of rounding cells, which times that are cut off do not have
         is_plain = kind is OutcomeKind.CONTINUOUS and not known.are_times
-        grid = Rounding.grid(known.value) if is_plain else None
+        grid = Rounding.grid(known.value) if is_plain else Rounding()
         return cls(known, ties, kind, forecast.rounding(known), grid)
 
     def read(
@@ -554,10 +554,8 @@ def read_subject(audited: Audited, outcomes: Outcomes, random: np.random.Generat
     # one position in the cell per person, shared by all draws: PITs of the true distribution are
     # uniform because it is independent of the draws (outcomes: 4.3)
     ties = fresh(n, random)
-    scored = np.arange(n)
     # the intervals of mean scores are narrow at this size: more rows would only take time
-    if n > BLOCK_ROWS:
-        scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
+    scored = sampled_rows(n, BLOCK_ROWS, random)
     reader: RowReader | None = None
     read: list[RowCells] = []
     kept: list[dict[str, Any]] = []
@@ -597,7 +595,7 @@ def read_subject(audited: Audited, outcomes: Outcomes, random: np.random.Generat
         time_base=None if base is None else Cells.joined([base], weights),
         simulate=simulate,
         outcomes=outcomes,
-        step=None if reader.grid is None else reader.grid.step,
+        step=reader.grid.step,
         rounding=reader.rounding,
         scored=scored,
         **merged,
@@ -628,8 +626,7 @@ def _simulation(
     anew, see `cut_off`.
     """
     n = read.outcomes.n_samples
-    most = n_simulated(n, n_draws)
-    rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
+    rows = sampled_rows(n, n_simulated(n, n_draws), random)
     forecast = audited.forecast(rows, random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off
     is_cut_off = read.outcomes.are_times and not forecast.is_randomized
@@ -654,8 +651,7 @@ def _kept(
     `few` are the forecasts of the block over some of the draws.
     """
     outcomes = read.outcomes
-    # `scored` is sorted, so the rows of a block are a slice of it
-    inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
+    inside = scored[(block.start <= scored) & (scored < block.stop)]
     places = inside - block.start
     wide = forecast if places.size == len(forecast) else forecast[places]
     some = few if places.size == len(few) else few[places]

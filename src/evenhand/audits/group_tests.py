@@ -33,7 +33,7 @@ from evenhand.calibration import (
 from evenhand.report import NoteKind
 from evenhand.results import Family, Finding, GivenForecast, rows_from, with_ends
 from evenhand.scoring import calibration_slope
-from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
+from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups
 
 replace = msgspec.structs.replace
 
@@ -421,7 +421,7 @@ def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scann
     if held.searched is None:
         held.add_note(NoteKind.ALL_FEATURES_LEAK)
         return nothing, leaks
-    scanned = search.scan_rows(rows, as_table(held.searched, n), held.judged, least)
+    scanned = search.scan_rows(rows, held.searched, held.judged, least)
     for column, why in scanned.masks.left_out.items():
         held.add_note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
     if not (scanned.sums.n >= least).any():

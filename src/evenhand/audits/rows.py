@@ -280,8 +280,7 @@ class HeldOut:
         return {one.name for one in self.leaks if one.kind == kind}
 
     def _features(self, *, is_leak: bool) -> Any:
-        table = as_table(self.features, self.kept.size)
-        leaked = self.leaked("feature")
+        leaked, table = self.leaked("feature"), self.features
         some = table.loc[:, [(str(name) in leaked) == is_leak for name in table.columns]]
         return some if is_leak or some.shape[1] else None
 

@@ -249,12 +249,12 @@ def _training_rows(
     table: Path, rows: Rows, drop: str | None, bounds: forecasters.Bounds, outcome: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
     """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
-    named = [name for name in (rows.id, rows.person) if name is not None]
-    data, remarks = tables.read_typed(table, text=named)
+    data, remarks = tables.read_typed(table, text=(rows.id, rows.person))
     data, y, source, _ = with_outcomes(data, rows.target, rows.drop_missing, table.name)
     # ids are not features: a model could memorize people
-    unused = [rows.target, *named, *([] if rows.weight is None else [rows.weight])]
-    X = _features(data, [*unused, *listed_names("--drop", drop)], table.name)
+    roles = rows.target, rows.id, rows.person, rows.weight
+    unused = [*filter(None, roles), *listed_names("--drop", drop)]
+    X = _features(data, unused, table.name)
     remarks += [
         f"column {name!r} is used as a feature but {why}; if it identifies people, pass it as --id,"
         " otherwise exclude it with --drop"

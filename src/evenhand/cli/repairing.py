@@ -100,7 +100,7 @@ def recalibrate(
 
 
 def _groups(
-    texts: Sequence[str], present: Sequence[str], outcome: Mapping[str, str], source: str
+    texts: Sequence[str], present: Sequence[str], outcome: Mapping[Any, str], source: str
 ) -> tuple[list[str], dict[str, tables.GroupRule]]:
     """Return the columns of groups or their rules, of which one is empty."""
     columns = [text for text in texts if not tables.LOOKS_LIKE_COMPARISON.search(text)]
@@ -110,12 +110,12 @@ def _groups(
             " groups as rules"
         )
     if len(texts) == 1 and (columns or set(listed_names("--by", texts[0])) <= set(present)):
-        return chosen_columns("--by", texts[0], dict(outcome), present, source), {}
+        return chosen_columns("--by", texts[0], outcome, present, source), {}
     return [], dict(_rule(text, present, outcome, source) for text in texts)
 
 
 def _rule(
-    text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
+    text: str, present: Sequence[str], outcome: Mapping[Any, str], source: str
 ) -> tuple[str, tables.GroupRule]:
     """Return the name and the rule of a group."""
     columns = list(dict.fromkeys([*present, *tables.OWN_VALUES]))

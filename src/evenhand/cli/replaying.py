@@ -179,14 +179,14 @@ def _columns(
     """Return ids, outcomes and times of all rows, and where the rows are."""
     import numpy as np
 
-    wanted = [id_column, target, *([] if observed is None else [observed])]
+    wanted = [*filter(None, dict.fromkeys((id_column, target, observed)))]
     ids: list[Any] = []
     y: list[Any] = []
     times: list[Any] = []
     starts = []
     for part, source in enumerate(parts.names):
         starts.append(len(ids))
-        for start, block in parts.blocks(part, list(dict.fromkeys(wanted))):
+        for start, block in parts.blocks(part, wanted):
             with counted_from(start):
                 ids += tables.id_column(block, id_column, source=source)
                 y.append(tables.number_column(block, target, source=source))

@@ -52,8 +52,7 @@ def typed_table(table: Path, schema: tables.Schema, *ids: str | None) -> pd.Data
 
     Columns of ids are read as text: as numbers, ids such as 007 would lose their zeros.
     """
-    text = [name for name in ids if name is not None]
-    data, remarks = tables.read_typed(table, schema=schema, text=text)
+    data, remarks = tables.read_typed(table, schema=schema, text=ids)
     for remark in remarks:
         inform(f"warning: {table.name}: {remark}")
     return data
@@ -99,7 +98,7 @@ def with_outcomes(
 
 
 def chosen_columns(
-    option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
+    option: str, listed: str | None, parts: Mapping[Any, str], present: Sequence[str], source: str
 ) -> list[str]:
     """Return the columns that an option lists, without duplicates.
 
@@ -200,8 +199,7 @@ class Given:
                 " with 1 where the event was observed, 0 where the time is cut off"
             )
         if self.folder is None:
-            columns = replace(columns, event=times.event, horizon=times.horizon)
-            return replace(self, subject=columns), times
+            return replace(self, subject=replace(columns, **named)), times
         return self, times
 
 
@@ -223,19 +221,17 @@ class Request:
     largest_weight: float | None = None
 
     @property
-    def outcome(self) -> dict[str, str]:
+    def outcome(self) -> dict[str | None, str]:
         """Columns of the outcome, with their roles."""
-        event = {} if self.times.event is None else {self.times.event: "event"}
-        return {self.rows.target: "target"} | event
+        return {self.rows.target: "target", self.times.event: "event"}
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the columns that define groups, and those in which groups are searched."""
         source, rows = self.table.name, self.rows
         # any column except the outcome may define groups
         named = chosen_columns("--groups", self.grouping.groups, self.outcome, present, source)
-        listed = {rows.person: "person", rows.id: "id", rows.weight: "weight"}
-        parts = {name: part for name, part in listed.items() if name is not None} | self.outcome
-        apart = {*parts, *([] if self.times.entered is None else [self.times.entered])}
+        parts = {rows.person: "person", rows.id: "id", rows.weight: "weight"} | self.outcome
+        apart = {*parts, self.times.entered}
         searched = scale.searched_columns(self.given.subject, present, rows.target, apart, source)
         if self.grouping.features is not None:
             searched = chosen_columns("--features", self.grouping.features, parts, present, source)

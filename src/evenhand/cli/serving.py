@@ -64,12 +64,10 @@ def _values(served: Sequence[service.Served]) -> dict[str, Any]:
     """
     if served[0].probability is not None:
         return {"probability": np.array([one.probability for one in served])}
-    found: dict[str, Any] = {"mean": np.array([one.mean for one in served], dtype=np.float64)}
     levels = set.intersection(*(set(one.quantiles) for one in served))
-    for level in levels:
-        column = np.array([one.quantiles[level] for one in served], dtype=np.float64)
-        found[f"q{level}"] = column
-    return found
+    columns = {"mean": [one.mean for one in served]}
+    columns |= {f"q{level}": [one.quantiles[level] for one in served] for level in levels}
+    return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
 
 
 @dataclass(frozen=True)

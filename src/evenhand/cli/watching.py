@@ -209,7 +209,7 @@ def _watched_table(
     end = datetime.now(UTC) if until is None and settings["matures_after"] else until
     found = {name: tables.column_of(data, column, source) for name, column in wanted.items()}
     target = wanted["target"]
-    outcome = {target: "target"} | ({} if times.event is None else {times.event: "event"})
+    outcome = {target: "target", times.event: "event"}
     named = chosen_columns("--groups", groups, outcome, list(data.columns), source)
     # outcomes of one person are dependent, and repeats of them look like evidence
     people_of(data, columns["id"], None, target, source)

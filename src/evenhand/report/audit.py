@@ -279,11 +279,11 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     shown = "" if slots.name else slots.lead
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
     heading = f"{slots.heading} (all: {'--full' if rows.has_command else 'summary(full=True)'})"
-    head = f"{wrapped(heading, width)}\n{wrapped(f'{verdict} {shown}'.strip(), width)}\n"
-    label, worst = slots.name, f"{capitalized(slots.fact)}. {slots.lead}".strip()
+    head = f"{wrapped(heading, width)}\n{wrapped(f'{verdict} {shown}', width)}\n"
+    label, worst = slots.name, f"{capitalized(slots.fact)}. {slots.lead}"
     # a name with more lines than its text begins the text
     if wrapped(label, LABEL - 2).count("\n") > wrapped(worst, width - LABEL).count("\n"):
-        label, worst = "Worst", f"{slots.title} {slots.lead}".strip()
+        label, worst = "Worst", f"{slots.title} {slots.lead}"
     # rank, label and text
     blocks = [(ALWAYS, label, worst)] if label else []
     for i, (name, text) in enumerate(slots.others):

@@ -190,7 +190,7 @@ def certificate_text(proof: Certificate) -> str:
     """Return the bounds of a certificate as text, with their assumptions and limits."""
     is_event, followed = proof.kind is OutcomeKind.BINARY, proof.follow_up
     people, off_atom = "people", ""
-    if proof.at is not None and proof.n_positive is not None:
+    if proof.at is not None:
         people = people_of(number_in_full(proof.at), is_time=followed is not None)
         off_atom = f" ({proof.n_positive:,} {people})"
     drawn = f"{count(proof.n_draws, 'draw')} each" + (f", under {proof.link!r}" * bool(proof.link))

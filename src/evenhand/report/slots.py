@@ -363,15 +363,15 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     proof, bound = rows.certificate, rows.bound
     if proof is None:
         return
-    is_useful = bound is not None and not is_largest(bound.group_error)
-    mass = bound.mass if bound is not None and is_useful else MASS
-    every = f"every group of at least {in_full(mass)} of {kind.people}, named or not"
+    # the bound if it is useful, or else none of the size whose bounds lead a report
+    useful = Bound(mass=MASS) if bound is None or is_largest(bound.group_error) else bound
+    every = f"every group of at least {in_full(useful.mass)} of {kind.people}, named or not"
     confidence = f"{confidence_in_full(proof.confidence)} confidence"
-    if bound is not None and is_useful:
-        yield f"In {every}, {_with_draw(bound, proof)}"
+    if bound is useful:
+        yield f"In {every}, {_with_draw(useful, proof)}"
     if proof.unions is not None:
         yield union_sentence({**proof.unions, "error": None})
-    if bound is not None and not is_useful:
+    if bound not in (None, useful):
         text = f"These rows prove nothing useful for {every}."
         if rows.censoring is not None and rows.censoring.n_lost:
             entered = "" if rows.censoring.n_followed is not None else ", give the dates of entry"
@@ -390,12 +390,12 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
                     f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
                 )
         return
-    plain = [one for one in rows.plain_intervals if one.mass == mass]
-    useful = [one for one in plain if one.floor >= LEAST_FLOOR]
+    plain = [one for one in rows.plain_intervals if one.mass == useful.mass]
+    floors = [one for one in plain if one.floor >= LEAST_FLOOR]
     # the narrowest interval that covers half of every group; beside a draw, as much as that does
-    shown = [one for one in useful if one.floor >= 0.5][:1] or useful[-1:]
+    shown = [one for one in floors if one.floor >= 0.5][:1] or floors[-1:]
     if rows.is_randomized:
-        least = (bound.coverage_80_low or 0.0) if bound is not None and is_useful else 0.0
+        least = useful.coverage_80_low or 0.0
         covering = [one for one in plain if one.floor >= least] or plain[-1:]
         shown = covering[:1] if least >= LEAST_FLOOR else []
     for each in shown:

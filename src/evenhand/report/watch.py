@@ -379,11 +379,11 @@ def strength(watched: Watched) -> str:
     found = [(ratio_of(one), in_one_line(one["name"])) for one in watched.groups]
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
         found.append((watched.paths(part)[1].max(initial=NEVER), name))
-    if watched.alarms:
-        most = [ratio_of(one) for one in watched.alarms]
-        rare = rarity(watched.settings["false_alarm"], max(*most, max(found)[0]))
-        return f"If nothing were wrong, such evidence would have a probability of {rare}."
     ratio, name = max(found)
+    if watched.alarms:
+        most = max(ratio, *map(ratio_of, watched.alarms))
+        rare = rarity(watched.settings["false_alarm"], most)
+        return f"If nothing were wrong, such evidence would have a probability of {rare}."
     return "" if ratio == NEVER else f"Most evidence: {of_threshold(ratio)}, of {name}."
 
 

@@ -43,7 +43,7 @@ from evenhand.audits import (
 from evenhand.calibration import total
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState, generator, sampled_rows
 from evenhand.outcomes import Rounding
 from evenhand.report import NoteKind, note
 from evenhand.scale.engine import over_parts, typed_parts
@@ -175,9 +175,7 @@ def chosen_rows(
     ends, total = np.cumsum(sizes), sum(sizes)
     # positions among all rows, so that all sets of rows of this size are equally likely
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
-    picked = (
-        np.arange(total) if size >= total else np.sort(random.choice(total, size, replace=False))
-    )
+    picked = sampled_rows(total, size, random)
     of_parts = np.split(picked, np.searchsorted(picked, ends[:-1]))
     inside = [rows - (end - n) for rows, end, n in zip(of_parts, ends, sizes, strict=True)]
     return {

@@ -112,7 +112,11 @@ def first_forecast(subject: Subject, parts: Parts) -> Forecast | None:
 
 
 def searched_columns(
-    subject: Subject, present: Sequence[str], target: str, apart: Collection[str], source: str
+    subject: Subject,
+    present: Sequence[str],
+    target: str,
+    apart: Collection[str | None],
+    source: str,
 ) -> list[str]:
     """Return the columns in which groups are searched by default.
 

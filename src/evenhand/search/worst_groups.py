@@ -27,7 +27,7 @@ from evenhand.calibration import (
     quantile_distance,
     row_distances,
 )
-from evenhand.draws import RandomState, fresh, generator, jittered, nodes
+from evenhand.draws import RandomState, fresh, generator, jittered, nodes, sampled_rows
 from evenhand.links import Entropic, Link, check_link
 from evenhand.tables import row_blocks
 
@@ -346,7 +346,7 @@ def _find(
     n = pits.n_samples
     if n <= SEARCH_ROWS:
         return _search(cells, sizes, n_starts, random, keep=1)[0]
-    subset = pits.take(np.sort(random.choice(n, SEARCH_ROWS, replace=False)))
+    subset = pits.take(sampled_rows(n, SEARCH_ROWS, random))
     # patterns depend on shares of rows, so sizes are scaled to the subset
     few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
     part = LevelCells.of(subset)

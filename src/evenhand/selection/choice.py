@@ -337,7 +337,7 @@ def select_around(
     X, outcomes = rows.certifying()
     # the grid of all rows: that of a few rows may be coarser
     is_continuous = not base.has_atoms and not outcomes.are_times
-    grid = Rounding.grid(rows.outcomes.value) if is_continuous else None
+    grid = Rounding.grid(rows.outcomes.value) if is_continuous else Rounding()
     step = base.rounding(outcomes).step if is_continuous else None
     held = HeldOutScores(outcomes, grid, step, random)
     wrapped = Wrapped.of(base, outcomes, random)
@@ -379,7 +379,7 @@ def select_around(
         n_learning=rows.learn.size,
         certifying=rows.certify,
         kind=base.outcome_kind,
-        rounding_step=None if grid is None else grid.step,
+        rounding_step=grid.step,
         atom=wrapped.at,
         limit=chosen.limit,
         price=price,
@@ -450,7 +450,7 @@ def fixed_sequence_test(
     model, proof, cells = passed
     has_atoms = proof.kind is not OutcomeKind.CONTINUOUS
     # the log score of forecasts with atoms is one of probabilities
-    grid = None if has_atoms else Rounding.grid(rows.outcomes.value)
+    grid = Rounding() if has_atoms else Rounding.grid(rows.outcomes.value)
     held = HeldOutScores(outcomes, grid, None, random)
     forecast = model.forecast(X, jittered(outcomes.n_samples, COMPARED_DRAWS, random))
     randomized = held.line("randomized", forecast, cells, proof.group_error(target.group_mass))
@@ -463,7 +463,7 @@ def fixed_sequence_test(
         n_learning=rows.learn.size,
         certifying=rows.certify,
         kind=proof.kind,
-        rounding_step=None if grid is None else grid.step,
+        rounding_step=grid.step,
         atom=forecast.atom,
         # the least price is a theorem on continuous forecasts
         limit=math.nan if has_atoms else least_price(float(pathwise_errors(cells).mean())),

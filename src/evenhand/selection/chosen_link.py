@@ -28,7 +28,7 @@ from evenhand.certificates import (
     part_of_base,
 )
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import fresh, jittered, nodes
+from evenhand.draws import fresh, jittered, nodes, sampled_rows
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
 from evenhand.outcomes import Outcomes, Rounding
@@ -154,24 +154,20 @@ class Costs:
     ----------
     wrapped : Wrapped
         What the links go around.
-    grid : Rounding or None
+    grid : Rounding
         Grid of continuous outcomes, which makes the price a difference of cell log scores.
     random : Generator
         Source of the draws.
     """
 
-    def __init__(
-        self, wrapped: Wrapped, grid: Rounding | None, random: np.random.Generator
-    ) -> None:
+    def __init__(self, wrapped: Wrapped, grid: Rounding, random: np.random.Generator) -> None:
         self.wrapped = wrapped
         self.grid = grid
         self.known = np.flatnonzero(~wrapped.cells.unknown)
         n = self.known.size
         self.draws = jittered(n, int(np.clip(MOST_PRICED // n, 1, PRICE_DRAWS)), random)
         base = wrapped.base
-        rows = np.arange(base.n_samples)
-        if base.n_samples > WIDTH_PEOPLE:
-            rows = np.sort(random.choice(base.n_samples, WIDTH_PEOPLE, replace=False))
+        rows = sampled_rows(base.n_samples, WIDTH_PEOPLE, random)
         self._sample = base[rows]
         self._width_draws = jittered(rows.size, WIDTH_DRAWS, random)
         # the probability of an atom is not randomized: nobody else's log score changes
@@ -263,7 +259,7 @@ class ChosenLink:
 
 def choose_link(
     wrapped: Wrapped,
-    grid: Rounding | None,
+    grid: Rounding,
     family: Link,
     target: Target,
     share: float | None,
@@ -345,8 +341,7 @@ def _certificate(
         own = wrapped.cells.served(link, draws[wrapped.rows])
         off_atom = OffAtom(wrapped.rows, own, wrapped.cells.before(link), wrapped.at)
         happened = outcomes.happened & (outcomes.value != wrapped.at)
-        lost = outcomes.is_lost if outcomes.are_times else None
-        event = EventPart.of(base.event_probability(), happened, lost)
+        event = EventPart.of(base.event_probability(), happened, outcomes.is_lost)
     made = certify_rows(
         cells,
         kind=base.outcome_kind,
@@ -397,7 +392,7 @@ def _tested_link(
 ) -> ChosenLink:
     """Choose a link around a forecast of counts or ordinal scores."""
     bounds = LatticeBounds.of(wrapped.cells, random)
-    costs = Costs(wrapped, None, random)
+    costs = Costs(wrapped, Rounding(), random)
     most, mass, kind = target.goal, target.group_mass, type(family)
 
     def error_at(link: Link, confidence: float = target.confidence) -> float:

@@ -16,7 +16,7 @@ from evenhand.audits import Audit
 from evenhand.calibration import Cells, estimated_error
 from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
-from evenhand.draws import RandomState, fresh, nodes
+from evenhand.draws import RandomState, fresh, nodes, sampled_rows
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.outcomes import Outcomes, Rounding
@@ -110,7 +110,7 @@ def _smoothed(outcomes: Floats, n: int) -> Forecast | None:
 # --- scores
 
 
-def log_scores(forecast: Forecast, outcomes: Outcomes, grid: Rounding | None) -> Floats:
+def log_scores(forecast: Forecast, outcomes: Outcomes, grid: Rounding) -> Floats:
     """Return each person's log score; over cells of a grid, or right-censored for times."""
     if outcomes.are_times:
         return censored_log_score(forecast, outcomes)
@@ -135,7 +135,7 @@ class HeldOutScores:
     outcomes : Outcomes
         Of times that may be cut off the log score is the right-censored one, and
         a CRPS is not known.
-    grid : Rounding or None
+    grid : Rounding
         Grid of all outcomes, which makes the log score a cell log score.
     step : float or None
         Rounding step over whose cells PITs are spread.
@@ -144,17 +144,14 @@ class HeldOutScores:
     """
 
     outcomes: Outcomes
-    grid: Rounding | None
+    grid: Rounding
     step: float | None
     random: np.random.Generator
 
     def __post_init__(self) -> None:
-        n = self.outcomes.n_samples
         self.y = self.outcomes.value
         # one random sample for all forecasters
-        self.compared = np.arange(n)
-        if n > COMPARED:
-            self.compared = np.sort(self.random.choice(n, COMPARED, replace=False))
+        self.compared = sampled_rows(self.y.size, COMPARED, self.random)
 
     def cells(
         self, forecast: Forecast, rows: Any = slice(None), random: RandomState = None

@@ -371,7 +371,7 @@ def found_columns(found: Mapping[str, Sequence[Counter[str]]]) -> list[Column]:
 
 
 def read_typed(
-    path: AnyPath, *, schema: Schema | None = None, text: Collection[str] = ()
+    path: AnyPath, *, schema: Schema | None = None, text: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read a table and convert its columns to their kinds; return also warnings about them.
 
