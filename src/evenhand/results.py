@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypedDict, TypeVar
 import msgspec
 import pandas as pd
 
+from evenhand._format import count
+
 R = TypeVar("R", bound="Row")
 
 Values = Mapping[str, Any]
@@ -434,8 +436,7 @@ class Status(Row, frozen=True):
     detectable: tuple[Detectable, ...]
 
     def __str__(self) -> str:
-        groups = "group" if self.n_problems == 1 else "groups"
-        where = f" in {self.n_problems:,} {groups}" if self.n_problems else ""
+        where = f" in {count(self.n_problems, 'group')}" if self.n_problems else ""
         proven = ", proven within the tolerance" if self.is_proven else ""
         return f"{self.verdict}{where}{proven} ({self.n_examined:,} examined beside everyone)"
 

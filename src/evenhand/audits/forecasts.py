@@ -457,7 +457,7 @@ class RowReader:
         check_forecast_of_times(forecast, known)
         kind = forecast.outcome_kind
         # many people may be cut off, or reach the horizon, at one time
-        check_outcomes(known.value, kind=None if known.are_times else str(kind))
+        check_outcomes(known.value, kind=None if known.are_times else kind)
         # the grid is for scores of rounding cells, which times that are cut off do not have
         is_plain = kind is OutcomeKind.CONTINUOUS and not known.are_times
         grid = Rounding.grid(known.value) if is_plain else Rounding()

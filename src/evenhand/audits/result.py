@@ -603,7 +603,7 @@ class Audit(Result):
             for one in (*self.off, *(one for one in self.made.positive_part if one.rule))
             if one.rule or one.mass or one.group in self.places or not one.features
         )
-        by = _rules([one for one in listed if one.problem], dict(groups or {}))
+        by = _rules([one for one in listed if one.problem], groups or {})
         by = _distinct(by, X, outcomes.value)
         # a fitted model is not fitted again: all rows are held-out rows
         is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)

@@ -233,7 +233,7 @@ def fit(
         result = {
             "schema": SCHEMA,
             "out": str(out),
-            "outcome": str(kind),
+            "outcome": kind,
             "seed": seed,
             "n_learning": len(X),
             "n_columns": X.shape[1],

@@ -90,7 +90,7 @@ def recalibrate(
     values = {
         "schema": SCHEMA,
         "out": str(out),
-        "outcome": str(model.outcome_kind_),
+        "outcome": model.outcome_kind_,
         "n_rows": n_rows,
         "check": model.check_.to_dict("records"),
     }
@@ -373,7 +373,7 @@ def values_of(chosen: selection.Selection) -> dict[str, Any]:
     return {
         "statement": chosen.statement,
         "link": chosen.model.link,
-        "outcome": str(chosen.kind),
+        "outcome": chosen.kind,
         **events,
         "follow_up": proof.follow_up,
         **asdict(chosen.target),

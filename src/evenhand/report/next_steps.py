@@ -61,10 +61,8 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     """Return how to recalibrate groups, or all forecasts, that have a problem."""
     worst = rows.problems[0]
     # an error along the forecast, or of people whom nothing describes, is not of single groups
-    unnamed = (one for one in (*rows.learned, *rows.positive_part) if not one.columns or one.key)
-    apart = (*rows.overall, *rows.by_forecast, *unnamed)
-    others = [one for one in rows.problems if one not in apart]
-    is_of_all = rows.is_everyone_problem and (not others or worst in apart)
+    others = [one for one in rows.problems if not one.key and (one.columns or one in rows.named)]
+    is_of_all = rows.is_everyone_problem and worst not in others
     is_of_all |= worst in rows.positive_part[:1]
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = rows.apart(one for one in rows.problems if one.rule)
@@ -77,7 +75,7 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     if not options:
         # in Python all groups with a problem are repaired; masks have no rule, but the reader has
         # them, unlike the rows of groups by features and of those found by search
-        masks = [one for one in others if not (one.rule or one.columns or one.mass)]
+        masks = [one for one in others if not one.columns]
         ruled = [*masks, *(one for one in rows.problems if one.rule)]
     if not (is_of_all or ruled) and worst.mass and worst.features:
         # a repair of all people would not be one of a group without a rule

@@ -663,8 +663,7 @@ class Slots:
         self.lead = _shown(rows, kind)
         named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
         if verdict is Verdict.TOO_FEW:
-            are = "is" if rows.n_samples == 1 else "are"
-            self.title = f"{count(rows.n_samples, 'row')} {are} too few for an audit."
+            self.title = f"{count(rows.n_samples, 'row is', 'rows are')} too few for an audit."
         elif not self.everyone:
             self.title = "No errors are known."
         elif not named or rows.everyone.coverage_80 is None:

@@ -207,7 +207,7 @@ def check_forecasts(base: Forecast, outcomes: Outcomes) -> None:
     """Refuse forecasts of times without events, and those whose atom is not the horizon."""
     if not outcomes.are_times:
         check_forecast_of_times(base, outcomes)
-        check_outcomes(outcomes.value, kind=str(base.outcome_kind))
+        check_outcomes(outcomes.value, kind=base.outcome_kind)
         return
     # the remedy is Python
     tau = f"{outcomes.horizon:.15g}"
@@ -704,7 +704,7 @@ def randomize(
                 estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
             )
     if is_randomized:
-        check_outcomes(outcomes.value, kind=str(selection.kind))
+        check_outcomes(outcomes.value, kind=selection.kind)
     else:
         # computed once for PITs, scores, widths and the price
         base = model.base_forecast(rows.certifying()[0])

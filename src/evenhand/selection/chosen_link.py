@@ -91,13 +91,12 @@ class Wrapped(NamedTuple):
         rows = np.flatnonzero(outcomes.value != at)
         n_known = int(outcomes.happened[rows].sum())
         if at is not None and n_known < LEAST_ROWS:
-            has = "has" if n_known == 1 else "have"
             what = f"an outcome other than {at:g}"
             if outcomes.are_times:
                 what = f"the event by {number_in_full(at)}"
             raise InputError(
-                f"{count(n_known, 'certifying row')} {has} {what}, and at least {LEAST_ROWS} are"
-                " needed; use more rows"
+                f"{count(n_known, 'certifying row has', 'certifying rows have')} {what}, and at"
+                f" least {LEAST_ROWS} are needed; use more rows"
             )
         if at is not None:
             part = base.positive_part()[rows]
@@ -474,11 +473,10 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
         f"a group error of at most {points_in_full(most)} points cannot be certified for groups of"
         f" {in_full(mass)} of people on {n:,} rows"
     )
-    were = "was" if n_lost == 1 else "were"
     lost = (
-        f"of {n:,} people who had the event or were lost, {n_lost:,} {were} lost before the"
-        " horizon, and each of these may have the largest error; use people who entered early"
-        f" enough to be followed ({named('entered')}), an earlier horizon, larger groups or a"
+        f"of {n:,} people who had the event or were lost, {count(n_lost, 'was', 'were')} lost"
+        " before the horizon, and each of these may have the largest error; use people who entered"
+        f" early enough to be followed ({named('entered')}), an earlier horizon, larger groups or a"
         " larger error"
     )
     # a group may contain all people who were lost, each with an error of 1/2
