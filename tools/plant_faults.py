@@ -548,8 +548,8 @@ FAULTS = (
     ),
     Fault(
         "weights not handed on to a recalibration",
-        "recalibrated.fit(*rows.learning())",
-        "recalibrated.fit(rows.learning()[0], rows.learning()[1].value)",
+        "known.horizon, weight=known.weight))",
+        "known.horizon))",
         ("test_selection.py",),
     ),
     Fault(
