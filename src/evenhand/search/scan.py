@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
 from evenhand._validate import (
@@ -783,11 +783,13 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
     is the W1 distance of PITs from uniform ones, whose variance is 1/12.
     """
-    reach = float(special.ndtri(POWER) - special.ndtri(level / 2))
     if variance is None:
-        return reach / math.sqrt(12 * n)
-    # the count is an integer: half of it for continuity; nothing is found without an event
-    return max(reach * math.sqrt(variance / n) + 1 / (2 * n), -math.log(1 - POWER) / n)
+        return float(special.ndtri(POWER) - special.ndtri(level / 2)) / math.sqrt(12 * n)
+    # the exact test of the number of events, which is higher than predicted: of rare events their
+    # number is skewed and varies more than predicted, and no lower one is possible
+    n, rate = max(round(n), 1), (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
+    least = min(stats.binom.isf(level / 2, n, rate) + 1, n)
+    return float(special.betaincinv(least, n - least + 1, POWER)) - rate
 
 
 def shift_of(error: float) -> float:
