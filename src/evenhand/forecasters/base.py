@@ -71,26 +71,25 @@ TREE_ROWS = 2000
 """Largest number of rows on which bends are compared."""
 
 
-def choose_bend(low: float, high: float, outcomes: Floats, rows: Any) -> float:
-    """Return the bend with the largest likelihood of normal noise with constant variance.
+def best_bent(support: Support, outcomes: Floats, rows: Any) -> Support:
+    """Return the support with the bend of the largest likelihood, for equal normal noise.
 
     The noise is what outcomes on the line differ from the mean of their group. Groups are the
     leaves of a tree for the rank of the outcome, which no increasing map changes; it is grown on
-    one half of the rows and used on the other half. Without `rows`, the features, all outcomes are
-    one group. The largest bend is the largest distance from the nearer bound, so that the map is a
-    line beyond it and errors of a model there do not grow exponentially. Bounds are infinite on a
-    side without one, and outcomes are inside of them.
+    one half of the rows and used on the other half. The largest bend is the largest distance from
+    the nearer bound, so that the map is a line beyond it and errors of a model there do not grow
+    exponentially. Outcomes are inside of the support.
     """
-    distance = np.minimum(outcomes - low, high - outcomes)
+    distance = np.minimum(outcomes - support.low, support.high - outcomes)
     most = float(distance.max())
     bends = np.geomspace(min(LEAST_BEND * float(np.median(distance)), most), most, N_BENDS)
     # a fixed seed, as the choice must not change the draws of the model's own generator
     random = np.random.default_rng(0)
     order = random.permutation(outcomes.size)[:TREE_ROWS]
     y = outcomes[order]
-    group = np.zeros(y.size, dtype=np.intp) if rows is None else _groups(take_rows(rows, order), y)
-    losses = [_loss(Support(low, high, bend=float(bend)), y, group) for bend in bends]
-    return float(bends[int(np.argmin(losses))])
+    group = _groups(take_rows(rows, order), y)
+    supports = [replace(support, bend=float(bend)) for bend in bends]
+    return min(supports, key=lambda one: _loss(one, y, group))
 
 
 def _loss(support: Support, y: Floats, group: Ints) -> float:
@@ -613,8 +612,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         # half of the distance to the nearest outcome
         edge = float(distance[distance > 0].min()) / 2
         found = Support(*bounds, edge=edge, is_map=is_map)
-        bend = choose_bend(*bounds, found.inside(outcomes), rows) if is_map else found.bend
-        self.support_ = replace(found, bend=bend)
+        self.support_ = best_bent(found, found.inside(outcomes), rows) if is_map else found
         return self._to_line(outcomes)
 
     def _to_line(self, outcomes: Floats) -> Floats:
