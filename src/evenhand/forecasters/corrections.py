@@ -569,9 +569,8 @@ def log_losses(odds: Floats, happened: Mask | Floats) -> Floats:
     `happened` is whether the event happened, or the probability that it did where this is not
     known; the loss is then its mean.
     """
-    if happened.dtype == np.bool_:
-        return np.logaddexp(0, np.where(happened, -odds, odds))
-    return np.logaddexp(0, odds) - happened * odds
+    # the difference is exactly 0 where the more probable thing happened
+    return np.logaddexp(0, -np.abs(odds)) + (np.maximum(odds, 0.0) - happened * odds)
 
 
 # --- joint terms of log odds by group
