@@ -427,7 +427,7 @@ class ForecastColumns:
             case OutcomeKind.COUNT if self.pmf is not None:
                 support = [*self.by_option(table.columns, source)["pmf"].values()]
                 rule = f"be one of the values of pmf= ({_values(support)})"
-                remedy = "add the column with the probability of this value, or drop the row"
+                remedy = "add the column with the probability of this value"
                 refuse(~np.isin(y, support), rule=rule, remedy=remedy)
             case OutcomeKind.COUNT:
                 # samples of scores may be negative; means are those of counts
