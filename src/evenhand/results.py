@@ -84,8 +84,8 @@ def plain(value: Any) -> Any:
         return plain(msgspec.structs.asdict(value))
     if is_dataclass(value):
         return plain(asdict(value))  # type: ignore[arg-type]
-    # numbers of NumPy
-    value = value.item() if hasattr(value, "item") else value
+    # numbers and arrays of NumPy
+    value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

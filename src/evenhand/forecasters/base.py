@@ -45,6 +45,7 @@ from evenhand.distributions import (
 )
 from evenhand.draws import RandomState, generator, nodes
 from evenhand.forecast import Forecast
+from evenhand.results import plain
 from evenhand.tables import (
     Schema,
     TableEncoder,
@@ -634,18 +635,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return other constructor parameters than models as JSON values, without a generator."""
         params = self.get_params(deep=False)
         if "support" in params:
-            bounds = check_bounds(self.support) or ()
-            params["support"] = [None if np.isinf(end) else end for end in bounds] or None
+            params["support"] = check_bounds(self.support)
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
-        # NumPy numbers, for instance of a grid search, cannot be stored as JSON
-        plain: Any = np.generic | np.ndarray | tuple
-        return {
-            name: np.array(value).tolist() if isinstance(value, plain) else value
-            for name, value in params.items()
-            if name not in self.inner
-        }
+        return {name: plain(value) for name, value in params.items() if name not in self.inner}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
