@@ -26,10 +26,10 @@ from postgresql_server import started as started_server
 settings.register_profile("tests", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("tests")
 
-# What searches find in calibrated forecasts is simulated a few times here, as no test of an audit
+# What searches find in calibrated forecasts is simulated twice here, as no test of an audit
 # by default depends on it, and tests of `null_curve` give the number themselves.
-Search.__init__.__defaults__ = (*Search.__init__.__defaults__[:-1], 4)
-vars(STANDARD)["n_simulations"] = 4
+Search.__init__.__defaults__ = (*Search.__init__.__defaults__[:-1], 2)
+vars(STANDARD)["n_simulations"] = 2
 
 
 def pytest_configure():

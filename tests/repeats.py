@@ -1,7 +1,7 @@
-"""Repeats of statistical tests: an eighth of them in every run, all of them on demand.
+"""Repeats of statistical tests: a sixteenth of them in every run, all of them on demand.
 
 A test that simulates data sets and counts failures is marked `statistics` and takes its number of
-data sets from `repeats`. `make test` runs it with an eighth of them, `make test-statistics` with
+data sets from `repeats`. `make test` runs it with a sixteenth of them, `make test-statistics` with
 all. Its limit is the exact binomial quantile of `most_failures` for the number that was run, so its
 false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run detects gross faults
 alone.
@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 WHOLE = bool(os.environ.get("EVENHAND_STATISTICS"))
-SHORTER = 8
+SHORTER = 16
 FALSE_ALARM = 1e-6
 
 statistical = pytest.mark.statistics

@@ -224,7 +224,7 @@ def test_bound_is_below_the_error_of_the_rows_found():
     """Right half shifted by half a deviation: its error is known. False-alarm rate: 0.001."""
     # E[PIT] - 1/2 for a normal outcome shifted by 0.5 standard deviations
     error = special.ndtr(0.5 / np.sqrt(2)) - 0.5
-    n_sets, misses, lows = repeats(150), 0, []
+    n_sets, misses, lows = repeats(150, shorter=8), 0, []
     for seed in range(n_sets):
         random = np.random.default_rng([seed, 78])
         X = random.normal(size=(300, 4))

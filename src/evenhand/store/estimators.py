@@ -99,7 +99,7 @@ def reproducible(content: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         renamed = {new: _plain_file(new, files[old]) for old, new in names.items()}
-        for name, data in (renamed | {"schema.json": json.dumps(schema, indent=2)}).items():
+        for name, data in (renamed | {"schema.json": json.dumps(schema)}).items():
             member = zipfile.ZipInfo(name)
             member.create_system = 3  # the same on every system
             archive.writestr(member, data)
