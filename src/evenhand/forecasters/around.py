@@ -139,16 +139,13 @@ class TableModel(StoredWithEncoder):
         weight = None if np.ptp(given) == 0 else given / given.mean()
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
         splits = rows if weight is None else on_grids(rows)
-        self.trees_, self.share_ = None, 0.0
+        self.trees_, self.linear_, self.share_ = None, None, 0.0
         strata = self._strata(target)
         if strata is None:
             self.linear_ = clone(self._constant).fit(rows, target, weight)
             return self
         kind = KFold if (strata == strata[0]).all() else StratifiedKFold
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
-            drawn = kind(N_FOLDS, shuffle=True, random_state=self.random_state)
-            folds = list(drawn.split(rows, strata))
+        drawn = kind(N_FOLDS, shuffle=True, random_state=self.random_state)
 
         def held_out(models: Sequence[Any], features: Floats) -> Floats:
             """Fit a model without each fold; return their predictions for the folds."""
@@ -162,8 +159,10 @@ class TableModel(StoredWithEncoder):
             return float(np.average(self._loss(target, predicted), weights=weight))
 
         with warnings.catch_warnings():
-            # a lack of convergence shows in the held-out loss
+            # a class with few rows is absent from some folds, and a lack of convergence shows in
+            # the held-out loss
             warnings.simplefilter("ignore")
+            folds = list(drawn.split(rows, strata))
             linear = held_out([self._linear(learn.size) for learn, _ in folds], rows)
             models = [self._unfitted(learn.size, warm_start=True) for learn, _ in folds]
             trees: list[Floats] = []
@@ -180,12 +179,11 @@ class TableModel(StoredWithEncoder):
             shared = [loss(share * trees[best] + (1 - share) * linear) for share in SHARES]
             self.share_ = SHARES[int(np.argmin(shared))]
             # a model without a share of the average is not fitted
-            self.linear_ = self._linear(len(target)) if self.share_ < 1 else None
+            if self.share_ < 1:
+                self.linear_ = self._linear(len(target)).fit(rows, target, weight)
             if self.share_ > 0:
-                self.trees_ = self._unfitted(len(target), max_iter=STAGES[best])
-            for model, features in ((self.linear_, rows), (self.trees_, splits)):
-                if model is not None:
-                    model.fit(features, target, weight)
+                grown = self._unfitted(len(target), max_iter=STAGES[best])
+                self.trees_ = grown.fit(splits, target, weight)
         return self
 
     def _mixed(self, X: Any) -> Floats:
