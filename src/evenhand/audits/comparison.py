@@ -58,9 +58,6 @@ OF_EVENTS = ("error", "bias")
 BY_SCORE = "error by score"
 """Profile of the error of everyone of 0/1 outcomes."""
 
-SCORES = ("log score", "cell log score", "CRPS", "log loss", "Brier score", "interval width")
-"""Scores of each row whose means are compared; of the widths that of 80% intervals."""
-
 Profiles = Mapping[str, Profile]
 """Profiles by measure."""
 
@@ -141,9 +138,10 @@ def score_changes(
     weight = first.weights_of(first.scored)
     z, found = -float(special.ndtri((1 - confidence) / 2)), {}
     for measure, values in first.scores.items():
-        is_shown = measure.what != "interval width" or measure.level == 0.8
+        # of the spread the width of 80% intervals alone
+        is_shown = measure.what not in ("mean std", "interval width") or measure.level == 0.8
         # measures without a finite mean or with a better reading are not among the known ones
-        if str(measure) in known and measure.what in SCORES and is_shown:
+        if str(measure) in known and is_shown:
             found[str(measure)] = weighted_mean_band(second.scores[measure] - values, weight, z)
     return found
 

@@ -220,19 +220,23 @@ def _base_of(rows: RowCells, plan: CountPlan) -> Floats | None:
 
 def _notes(n: int, found: AuditRows) -> tuple[Note, ...]:
     """Return notes on which parts of the audit use all rows, and which only the sample."""
-    few = ["scores other than coverage and average error"]
-    few += ["possible leaks"] if len(found.possible_leaks) else []
-    sampled = ["scanned groups", "learned groups", "oracle worst groups"]
-    sampled += ["coverage by features"] if len(found.miscoverage) else []
-    sampled += ["event rates by probability"] if len(found.reliability) else []
-    sampled += ["groups off the atom"] if len(found.positive_part) else []
-    sampled += ["widths of the confidence intervals of errors"]
     # only some rows of a large sample are scored: another note reports it
-    if not notes_of(found.notes, NoteKind.SCORED_ROWS):
-        sampled = few + sampled
+    are_scored = not notes_of(found.notes, NoteKind.SCORED_ROWS)
+    sampled = {
+        "scores other than coverage and average error": are_scored,
+        "possible leaks": are_scored and found.possible_leaks,
+        "scanned groups": True,
+        "learned groups": True,
+        "oracle worst groups": True,
+        "coverage by features": found.miscoverage,
+        "event rates by probability": found.reliability,
+        "groups off the atom": found.positive_part,
+        "widths of the confidence intervals of errors": True,
+    }
+    names = [name for name, is_sampled in sampled.items() if is_sampled]
     return (
         note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
-        note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
+        note(NoteKind.SAMPLED_ROWS, names, (found.n_samples,)),
     )
 
 

@@ -77,11 +77,6 @@ class Summed:
         listed = list(pairs)
         return cls([group for group, _ in listed], rows.sums(mask for _, mask in listed))
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the groups."""
-        return [one.group for one in self.groups]
-
     def marked(self, scanned_as: Mapping[str, str], leaked: Collection[str]) -> Summed:
         """Return the groups with the names of the same rows in the scan, and possible leaks."""
         groups = [
@@ -258,7 +253,8 @@ def tested_groups(
     if counted is not None:
         everyone, named = counted
     # of the groups that either table lists, each set of rows counts once
-    names = {*held.groups.names, *named.names}.difference(scanned.places, leaks.places)
+    names = {one.group for one in named.groups}.union(held.groups.names)
+    names = names.difference(scanned.places, leaks.places)
     n_groups = len(scanned.sums) + len(leaks.sums) + len(names)
     # own groups of the same rows by two values are one hypothesis
     n_own = len({mask.tobytes() for _, mask in own})

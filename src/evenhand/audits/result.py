@@ -181,8 +181,10 @@ def provenance_of(
     """
     from evenhand._version import __version__
 
-    loaded = {
-        name: sys.modules[module] for name, module in PACKAGES.items() if module in sys.modules
+    versions = {
+        name: str(sys.modules[module].__version__)
+        for name, module in PACKAGES.items()
+        if module in sys.modules
     }
     # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
@@ -200,7 +202,7 @@ def provenance_of(
         "evenhand": __version__,
         "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
-        "packages": {name: str(module.__version__) for name, module in loaded.items()},
+        "packages": versions,
         "command": None,
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},

@@ -205,10 +205,11 @@ def learned_groups(
     confidence = 1 - family.part("learned")[1]
     for mass in masses:
         try:
-            group = learner.find(
-                mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
+            found.append(
+                learner.find(
+                    mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
+                )
             )
-            found.append(group)
         except InputError as error:
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
