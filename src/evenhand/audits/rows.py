@@ -99,9 +99,10 @@ class Search:
                 check_fraction(f"{name}[{i}]", share, high_open=False)
                 for i, share in enumerate(np.atleast_1d(getattr(self, name)))
             ]
-        if (tolerance := self.tolerance) is not None:
-            ends = {"low_open": False, "high_open": False}
-            checked["tolerance"] = check_fraction("tolerance", tolerance, **ends)
+        if self.tolerance is not None:
+            checked["tolerance"] = check_fraction(
+                "tolerance", self.tolerance, low_open=False, high_open=False
+            )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -116,8 +117,10 @@ class Search:
         >>> Search().tolerance_for(None), Search().tolerance_for(0.05)
         (0.02, 0.01)
         """
-        if self.tolerance is not None or probability is None:
-            return TOLERANCE if self.tolerance is None else self.tolerance
+        if self.tolerance is not None:
+            return self.tolerance
+        if probability is None:
+            return TOLERANCE
         return min(TOLERANCE, min(probability, 1 - probability) / 5)
 
 

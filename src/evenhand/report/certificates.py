@@ -362,7 +362,7 @@ def _intervals(found: Selection) -> Table:
     label, rows = "80% interval", []
     if found.alpha < 1:
         label = "with a draw, 80% interval"
-        for plain in [found.plain] if found.plain else []:
+        if (plain := found.plain) is not None:
             # its width is given beside the randomized interval, off an atom for other people
             beside = (1 + plain.wider) * (1 + found.wider) - 1 if found.atom is None else math.nan
             own = f"no draw, {in_full(plain.level)} interval"

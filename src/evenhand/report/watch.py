@@ -44,6 +44,7 @@ from evenhand.report.document import (
     embedded,
 )
 from evenhand.report.kinds import in_one_line, people_of, signed
+from evenhand.report.tables import whole_number
 from evenhand.results import Values
 
 Floats = NDArray[np.float64]
@@ -548,7 +549,7 @@ def _groups(watched: Watched) -> Section:
             error: lambda one: Value(
                 points(one["error"]), one["bias_direction"] or UNKNOWN, order=one["error"]
             ),
-            "forecasts": lambda one: Value(whole(one["n"]), order=one["n"]),
+            "forecasts": lambda one: whole_number(one["n"]),
             "missing": lambda one: Value(
                 percent(one["n_missing"] / one["n"]) if one["n"] else UNKNOWN,
                 order=one["n_missing"],
