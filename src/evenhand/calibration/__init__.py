@@ -27,6 +27,7 @@ from evenhand.calibration.errors import (
     HISTOGRAM_BINS,
     bin_sums,
     binned_error,
+    binomial_quantile,
     calibration_curve,
     calibration_error,
     cell_error,

@@ -483,16 +483,17 @@ def histogram_table(sums: Floats, n_draws: int) -> pd.DataFrame:
             "start": ends[:-1],
             "end": ends[1:],
             "share": share,
-            "low": _binomial_quantile(outside, n, even) / n,
-            "high": _binomial_quantile(1 - outside, n, even) / n,
+            "low": binomial_quantile(outside, n, even) / n,
+            "high": binomial_quantile(1 - outside, n, even) / n,
         }
     )
 
 
-def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
+def binomial_quantile(level: float, n: Floats | int, p: float) -> Floats:
     """Return the smallest count whose binomial CDF is at least `level`, without `scipy.stats`."""
-    trials = n.astype(np.int_)
-    count = np.ceil(bdtrik(level, n, p))
+    trials = np.asarray(n, dtype=np.int_)
+    # of events that are impossible there is no inverse
+    count = np.ceil(np.nan_to_num(bdtrik(level, n, p)))
     # the inverse may be rounded up beyond the count where the CDF reaches the level
     one_less = np.maximum(count - 1, 0)
     return np.where(bdtr(one_less, trials, p) >= level, one_less, count)

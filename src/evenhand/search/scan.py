@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
 from evenhand._validate import (
@@ -32,6 +32,7 @@ from evenhand.calibration import (
     GroupRows,
     GroupSums,
     as_cells,
+    binomial_quantile,
     holm,
     line_distance,
     ramps_at,
@@ -788,7 +789,7 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     # the exact test of the number of events, which is higher than predicted: of rare events their
     # number is skewed and varies more than predicted, and no lower one is possible
     n, rate = max(round(n), 1), (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
-    least = min(stats.binom.isf(level / 2, n, rate) + 1, n)
+    least = min(float(binomial_quantile(1 - level / 2, n, rate)) + 1, n)
     return float(special.betaincinv(least, n - least + 1, POWER)) - rate
 
 
