@@ -81,6 +81,8 @@ def test_detectable_errors_are_those_of_the_specification(k, continuous, half):
     # a group of a continuous outcome has two tests
     assert 100 * detectable_error(k, 0.02 / 50 / 2) == pytest.approx(continuous, abs=0.005)
     assert 100 * detectable_error(k, 0.02 / 50, 0.25) == pytest.approx(half, abs=0.06)
+    # all of 8 happen with a probability over 0.02 / 50 / 2
+    assert detectable_error(8, 0.02 / 50, 0.25) == 0.5
     # more of rare events are found with 80% by a test with at most its level
     for p in (0.1, 0.02):
         error = detectable_error(k, 0.02 / 50, p * (1 - p))
@@ -451,7 +453,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     assert beside.code == "repaired = found.repair(model, X_other, y_other)"
     assert alone.what.startswith("Name groups by bmi and s5 (the worst one has no rule)")
     assert alone.code == "audit(model, X_other, y_other, groups=['bmi', 's5'])"
-    command = "evenhand audit t.csv --target y --forecast mean=m,std=s --groups sex"
+    command = "evenhand audit t.csv --target y_event --forecast mean=m,std=s --groups sex"
     values = doses(provenance={"command": command}, learned=[worst])
     alone = Slots(judged(values)).next[0]
     assert alone.code == command.replace("t.csv", "OTHER.csv").replace("sex", "bmi,s5")

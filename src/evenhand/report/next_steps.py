@@ -182,7 +182,7 @@ def _options(rows: AuditRows, names: Sequence[str]) -> str:
     words: list[str] = []
     for word, after in pairwise([*given, ""]):
         name, is_joined, value = word.partition("=")
-        if name[2:] in names:
+        if name.startswith("--") and name[2:] in names:
             has_value = name != "--drop-missing"
             words += [name, _quoted(value if is_joined else after)] if has_value else [name]
     return " ".join(words) if "--forecast" in words else ""

@@ -789,8 +789,9 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     # the exact test of the number of events, which is higher than predicted: of rare events their
     # number is skewed and varies more than predicted, and no lower one is possible
     n, rate = max(round(n), 1), (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
-    least = min(float(binomial_quantile(1 - level / 2, n, rate)) + 1, n)
-    return float(special.betaincinv(least, n - least + 1, POWER)) - rate
+    least = float(binomial_quantile(1 - level / 2, n, rate)) + 1
+    # of few rows not even events of all are found
+    return float(special.betaincinv(least, max(n - least + 1, 1e-300), POWER)) - rate
 
 
 def shift_of(error: float) -> float:
