@@ -409,6 +409,8 @@ def test_weights_enter_the_models_and_the_law():
     expected = np.interp(levels, place[order], residuals[order])
     law = model.base_forecast(X[:1]).ppf(levels)[0] - model.estimator_.predict(X[:1])
     np.testing.assert_allclose(law, expected, rtol=0, atol=1e-12)
+    nested = clone(model).set_params(estimator=make_pipeline(make_pipeline(Ridge(alpha=30.0))))
+    assert same(nested.fit(X, Y, weight).forecast(X, R), model.forecast(X, R))
 
 
 @pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()])

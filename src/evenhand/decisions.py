@@ -103,9 +103,12 @@ class StepLoss:
         # suffer no cancellation
         mixed = values[..., 0] - falls.sum(axis=-1)
         start = np.where(rises.any(axis=-1), mixed, values[..., -1])
-        tail = forecast.distribution.expand().tail(cuts, left=True)
-        both = rises * tail.plain(upper=True) + falls * tail.plain(upper=False)
-        total = start + both.sum(axis=-1)
+        total = np.zeros(shape) + start
+        # cut by cut, which takes the memory of one
+        for j in range(cuts.shape[-1]):
+            tail = forecast.distribution.tail(cuts[..., j], left=True)
+            total += rises[..., j] * tail.plain(upper=True)
+            total += falls[..., j] * tail.plain(upper=False)
         # rounding errors must not make an expectation smaller than the least loss, or negative
         return np.asarray(np.maximum(total, values.min(axis=-1)))
 

@@ -94,7 +94,9 @@ def fitted(estimator: Any, rows: Training) -> Any:
     copy = clone(estimator)
     if rows.weight is None:
         return copy.fit(rows.X, rows.y)
-    last = final_step(copy)
+    last = copy
+    while isinstance(last, Pipeline):
+        last = final_step(last)
     # otherwise the weights would silently be ignored
     if not has_fit_parameter(last, "sample_weight"):
         name = type(last).__name__
@@ -104,8 +106,10 @@ def fitted(estimator: Any, rows: Training) -> Any:
 
 def of_final_step(estimator: Any, parameter: str) -> str:
     """Return the name of a parameter of the last step of a Pipeline for the whole of it."""
-    is_pipeline = isinstance(estimator, Pipeline)
-    return f"{estimator.steps[-1][0]}__{parameter}" if is_pipeline else parameter
+    if not isinstance(estimator, Pipeline):
+        return parameter
+    name, last = estimator.steps[-1]
+    return f"{name}__{of_final_step(last, parameter)}"
 
 
 def one_per_row(values: Any, model: Any, n_samples: int) -> Floats:
@@ -681,8 +685,10 @@ class SurvivalModel(Forecaster):
         self.horizon = None if horizon is None else check_horizon(horizon)
         known, is_parametric = _known_times(self.model), _is_parametric(self.model)
         default = _default_times(self.model, known, self.horizon)
-        # the family checks times
-        grid = default if times is None else SurvivalCurves(times, np.ones(np.size(times))).times
+        grid = default
+        if times is not None:
+            # the family checks times
+            grid = SurvivalCurves(np.ravel(times), np.ones(np.size(times))).times
         for name, latest in (("horizon", self.horizon or 0.0), ("times", grid[-1])):
             # without a parametric baseline there are no forecasts beyond the last training time
             if latest > known[-1] and not is_parametric:

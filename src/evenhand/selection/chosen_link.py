@@ -448,8 +448,8 @@ def _refusal(bounds: LatticeBounds, bound: float, link: Link, target: Target) ->
         )
     # the excess of a bound over the estimate falls with the square root of the number of rows
     needed = n * max(ROWS_MARGIN * ((bound - least) / (most - least)) ** 2, ROWS_MARGIN)
-    about = f"; about {count(two_digits(needed), 'row')} suffice"
-    rows = about if needed < MOST_TESTED_ROWS else ""
+    enough = f"; about {count(two_digits(needed), 'row')} suffice"
+    rows = enough if needed < MOST_TESTED_ROWS else ""
     return (
         f"{start} with {count(n, 'certifying row')}{rows}; use more rows, or allow a larger error"
         " or larger groups"
