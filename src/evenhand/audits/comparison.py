@@ -138,7 +138,7 @@ def score_changes(
     weight = first.weights_of(first.scored)
     z, found = -float(special.ndtri((1 - confidence) / 2)), {}
     for measure, values in first.scores.items():
-        # of the spread the width of 80% intervals alone
+        # of the measures of spread, only the width of 80% intervals
         is_shown = measure.what not in ("mean std", "interval width") or measure.level == 0.8
         # measures without a finite mean or with a better reading are not among the known ones
         if str(measure) in known and is_shown:

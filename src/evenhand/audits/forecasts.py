@@ -476,14 +476,15 @@ class RowReader:
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
         # the event of a hurdle is an outcome off its atom, where its continuous part is read
-        events, positive, is_event = None, None, outcomes.value != (forecast.atom or 0.0)
+        events = positive = None
+        is_event = outcomes.value != (forecast.atom or 0.0)
         if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
             # only their mean over draws matters for the calibration (outcomes: Theorem 4.3)
             probability = over_draws(forecast.event_probability())
             events = Events(is_event.astype(np.float64), probability)
-        off = np.flatnonzero(is_event & (self.kind is OutcomeKind.HURDLE))
         # there may be no outcome but the atom
-        if off.size:
+        if self.kind is OutcomeKind.HURDLE and is_event.any():
+            off = np.flatnonzero(is_event)
             part = forecast.positive_part()[off]
             own = self._read(part, outcomes.take(off), ties[off], random, is_own)
             if guess is not None:

@@ -227,7 +227,8 @@ class PitMaps:
         50 rows; overlapping groups get joint corrections, any of which calibrated PITs get with
         probability `level`.
         """
-        maps, is_own = [learn_map(pit, weight)], np.zeros(len(members.names), dtype=bool)
+        maps = [learn_map(pit, weight)]
+        is_own = np.zeros(len(members.names), dtype=bool)
         if not members.are_disjoint:
             steps = learn_corrections(pit, weight, members, level)
             for step in steps:
@@ -434,8 +435,10 @@ def check_maps(
     groups of the fitted model, "own" or "pooled". The table has one row for everyone and one per
     group, see `RecalibratedRegressor`.
     """
-    n, parts = weight.size, list[tuple[Ints, Observed]]()
-    gain, order = np.empty(n), random.permutation(n)
+    n = weight.size
+    gain = np.empty(n)
+    parts = []
+    order = random.permutation(n)
     for fold in range(min(N_FOLDS, n)):
         test = np.sort(order[fold::N_FOLDS])
         learn = np.sort(np.delete(order, np.s_[fold::N_FOLDS]))
@@ -444,7 +447,8 @@ def check_maps(
         parts.append((test, mapped))
     sides = held_out, Observed.joined(parts)
     level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))
-    rows, everyone = [], (EVERYONE, np.ones(n, dtype=bool))
+    everyone = (EVERYONE, np.ones(n, dtype=bool))
+    rows = []
     for kind, (name, mask) in zip(("pooled", *kinds), (everyone, *members.groups()), strict=True):
         own = weight[mask]
         errors = [_error(side.take(mask), own, is_everyone=name == EVERYONE) for side in sides]
@@ -693,7 +697,9 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        times, used, estimator = None, sample_weight, self.estimator
+        estimator, times = self.estimator, None
+        # weights that are 0 in rows that are not used
+        used = sample_weight
         if isinstance(y, Outcomes):
             used = sample_weight = y.weight if sample_weight is None else sample_weight
             if y.are_times:

@@ -455,7 +455,8 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
     levels, values = closed(levels[inside]), closed(values[inside])
     prior = np.diff(values)
     one_map = np.zeros(pit.n_samples, dtype=np.intp)
-    cells, weight = CellsInGrid(pit, one_map, levels), weight * (n / weight.sum())
+    cells = CellsInGrid(pit, one_map, levels)
+    weight = weight * (n / weight.sum())
     pseudo = prior.size / 2
     prior = pseudo * prior
     if pit.unknown.any():

@@ -101,9 +101,10 @@ def _repair(rows: AuditRows, options: str) -> NextStep:
     first = "found = evenhand.audit(model, X, y)" if rows.has_command else ""
     masks_of = ", groups=masks" if any(not one.rule for one in ruled) else ""
     line = f"repaired = found.repair({model}, {{}}{masks_of})"
-    rest, names = "", worst.features
+    names = worst.features
     # a group by the columns of the worst one has most of its people
     is_near = names and set(names) <= set(ruled[0].columns)
+    rest = ""
     if (worst.mass or worst.key) and not (worst.rule or is_near):
         by = f": name groups by {joined(names)}" if names else ""
         rest = f" (the worst one has no rule and is left out{by})"

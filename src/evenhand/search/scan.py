@@ -788,7 +788,8 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
         return float(special.ndtri(POWER) - special.ndtri(level / 2)) / math.sqrt(12 * n)
     # the exact test of the number of events, which is higher than predicted: of rare events their
     # number is skewed and varies more than predicted, and no lower one is possible
-    n, rate = max(round(n), 1), (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
+    n = max(round(n), 1)
+    rate = (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
     least = float(binomial_quantile(1 - level / 2, n, rate)) + 1
     # of few rows not even events of all are found
     return float(special.betaincinv(least, max(n - least + 1, 1e-300), POWER)) - rate
