@@ -482,20 +482,20 @@ def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(tm
 def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path, n_bad):
     """Found among the rows that are tried, if there are many, or else when all are scored."""
     train, table = people(300, 1), people(900)
-    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(
-        train[["mean", "std"]], train["y"]
-    )
+    model = RandomizedRegressor(LinearRegression(), random_state=0)
+    model.fit(train[["mean", "std"]], train["y"])
     table.loc[range(899 - n_bad, 899), "std"] = np.nan
     folder = write_parts(table, tmp_path / "in", [300, 600])
-    refusal = "part-2.parquet: the model refuses some of rows "
+    refusal = r"part-2.parquet: the model refuses (the row|some of \d+ rows)"
     refused(f"^{refusal}.*NaN", audit_parts, model, folder, "y", sample_size=200, **QUICK)
     found = audit_parts(model, folder, "y", sample_size=200, random_state=0, skip_bad=True, **QUICK)
-    assert found.n_samples == 600
-    assert found.provenance["data"]["n_rows"] == 600
-    assert found.provenance["data"]["n_parts"] == 2
+    data = found.provenance["data"]
+    assert (found.n_samples, data["n_rows"], data["n_parts"]) == (600, 600, 2)
     assert len(notes_of(found.notes, NoteKind.PART_LEFT_OUT)) == 1
     refused(refusal, forecast_parts, model, folder, tmp_path / "out", **ASKED)
     assert temporary(tmp_path) == []
+    whole = r"^the model refuses some of 900 rows \(.*NaN.*\); columns without a value: 'std'$"
+    refused(whole, audit, model, table[["mean", "std"]], table["y"])
 
 
 @pytest.mark.parametrize(

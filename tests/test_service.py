@@ -516,7 +516,7 @@ class Refusing:
         self.has_started.set()
         self.may_end.wait(60)
         if (X["age"] > 9).any():
-            raise ValueError("age is too large")
+            raise InputError("age is too large")
         return self._model.forecast_and_predict(X, r)
 
 

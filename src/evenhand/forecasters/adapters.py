@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 
+from evenhand._format import and_more
 from evenhand._validate import (
     Floats,
     InputError,
@@ -25,7 +27,9 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_outcomes,
+    first_line,
     outcomes_checked,
+    place_of_rows,
 )
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
@@ -451,8 +455,24 @@ class Base:
         return cls(own.name, model, own.learn(model, model, None))
 
     def distribution(self, X: Any) -> Distribution:
-        """Return the predicted distributions of the rows, batch shape (n,)."""
-        return ADAPTERS[self.kind].convert(thawed(self.estimator), X, **self.learned)
+        """Return the predicted distributions of the rows, batch shape (n,).
+
+        Raises InputError if the model of another library refuses some of them.
+        """
+        try:
+            return ADAPTERS[self.kind].convert(thawed(self.estimator), X, **self.learned)
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:
+            start, n = place_of_rows()[1], len(X)
+            rows = "the row" if n == 1 else f"some of {n:,} rows"
+            rows += f" from row {start + 1} on" if start else ""
+            table = pd.DataFrame(as_pandas(X))
+            empty = [repr(name) for name in table.columns[table.isna().any()]]
+            remedy = f"columns without a value: {and_more(empty)}" if empty else "check the values"
+            raise InputError(
+                f"the model refuses {rows} ({first_line(error)[:200]}); {remedy}"
+            ) from error
 
     @property
     def predicts_outcomes(self) -> bool:

@@ -364,7 +364,7 @@ class ForecastJob:
         """
         model: Any = getattr(self.subject, "forecaster", self.subject)
         X = table[self.subject.columns(table.columns, source)]
-        with refusals(source, start, start + len(table) - 1):
+        with refusals(source, start):
             both: tuple[Forecast, Floats] = model.forecast_and_predict(X, r)
         return both
 
@@ -390,7 +390,7 @@ class ForecastJob:
             if draws is not None and forecast.is_randomized:
                 made |= {"context": self.context, "key": draws.fingerprint}
             if self.recorder is not None:
-                with refusals(source, start, start + len(table) - 1):
+                with refusals(source, start):
                     recorded = self.recorder(ids, table[list(self.recorder.columns)])
                 # counts, for example, remain integers
                 for name in made.keys() & recorded.keys():

@@ -238,7 +238,7 @@ def take_part(
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
         # a trial forecast, while the part of a refused row is known; the audit takes 64 draws
-        with refusals(source, int(rows[0]), int(rows[-1])):
+        with refusals(source, int(rows[0])):
             forecaster.forecast(X, 0.5)
     return table.set_axis(rows)
 
@@ -280,7 +280,7 @@ def count_part(
         if len(table):
             # keyed by part and block, so draws depend on neither worker nor order
             random = block_generator(seed, SCORES, i, block)
-            with refusals(source, start, start + len(whole) - 1):
+            with refusals(source, start):
                 y = number_column(table, columns.target, source=source)
                 model, X = columns.subject.of(table, source)
                 counts = total(counts, count_rows(model, X, y, table, plan, random))

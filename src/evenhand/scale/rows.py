@@ -91,7 +91,7 @@ def _forecast_of(subject: Subject, first: pd.DataFrame, source: str) -> Forecast
     """Return the forecast of the first row of a table."""
     model: Any
     model, X = subject.of(first, source)
-    with refusals(source, 0, 0):
+    with refusals(source, 0):
         forecast: Forecast = model if X is None else model.forecast(X, r=0.5)
     return forecast
 
@@ -147,23 +147,13 @@ def has_sources(present: Iterable[str]) -> bool:
 
 
 @contextmanager
-def refusals(source: str, first: int, last: int) -> Iterator[None]:
-    """Add the part and the range of rows to the message if a forecaster refuses them.
+def refusals(source: str, first: int) -> Iterator[None]:
+    """Add the part to the message if a forecaster refuses rows, which are counted from `first`.
 
-    Rows are counted from 0. Warnings of unseen values are silenced, because they are counted over
-    all parts.
+    Warnings of unseen values are silenced, because they are counted over all parts.
     """
-    try:
-        with unreported(), about(source, first):
-            yield
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:  # errors of models of other libraries
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{source}: the model refuses some of rows {first + 1} to {last + 1} ({why}); correct"
-            " them"
-        ) from error
+    with unreported(), about(source, first):
+        yield
 
 
 # --- people: repeated ids, and selection of one row per person

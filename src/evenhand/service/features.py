@@ -6,8 +6,7 @@ import datetime as dt
 import math
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,7 +16,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, percent
-from evenhand._validate import AnyPath, Floats, InputError, bad_input, did_you_mean, is_container
+from evenhand._validate import (
+    AnyPath,
+    Floats,
+    InputError,
+    bad_input,
+    did_you_mean,
+    first_line,
+    is_container,
+)
 from evenhand.decisions import BayesDecision
 from evenhand.distributions import (
     Distribution,
@@ -30,7 +37,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import Forecaster
 from evenhand.links import Link
-from evenhand.service.log import digest_of, first_line
+from evenhand.service.log import digest_of
 from evenhand.store import foreign_parts, load_with_hash, pack
 from evenhand.tables import (
     Column,
@@ -407,7 +414,7 @@ class Forecasting:
         distribution, and `link` and `alpha` are those around it, None if `record` is what is
         served. There are either `quantiles` by level or `probability`, and `mean` and `action`.
         """
-        with _refusals(rows):
+        with unreported():  # a warning for each person would fill the log of a server
             forecast, mean = self.model.forecast_and_predict(self.reader.table(rows), r)
         base, link = inside_link(forecast.distribution)
         shared = _named(link)
@@ -436,7 +443,7 @@ class Forecasting:
         That is the kind of outcome, the link, and the atom of amounts with one.
         """
         rows = [self.reader.example()]
-        with _refusals(rows):
+        with unreported():
             forecast = self.model.forecast(self.reader.table(rows), [0.5])
         base, link = inside_link(forecast.distribution)
         atom = None
@@ -481,27 +488,6 @@ def _actions(decide: Decide, forecast: Forecast) -> list[Any]:
         rule = f"return one action per row ({len(forecast)})"
         raise bad_input("decide", rule, f"{len(found)} actions")
     return [one.item() if isinstance(one, np.generic) else one for one in found]
-
-
-@contextmanager
-def _refusals(rows: Sequence[Features]) -> Iterator[None]:
-    """Turn errors of a model into one sentence with the columns that have no value."""
-    try:
-        # a warning for each person would fill the log of a server
-        with unreported():
-            yield
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        empty = [
-            repr(name)
-            for name in (rows[0].values if rows else ())
-            if any(row.values[name] is None for row in rows)
-        ]
-        remedy = f"columns without a value: {and_more(empty)}" if empty else "check its values"
-        raise InputError(
-            f"the model refuses the row ({first_line(error)[:200]}); {remedy}"
-        ) from error
 
 
 # --- loading of the model of a service, with its hash
