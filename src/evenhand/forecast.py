@@ -359,7 +359,7 @@ class Forecast:
 
     @property
     def atom(self) -> float | None:
-        """Outcome at which a hurdle forecast has its atom; None for other forecasts."""
+        """Atom of a hurdle forecast; None, which no outcome equals, for other forecasts."""
         return self._hurdle().at if self.outcome_kind is OutcomeKind.HURDLE else None
 
     @property

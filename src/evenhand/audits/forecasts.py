@@ -353,7 +353,8 @@ def _widths(forecast: Forecast) -> dict[Measure, Floats]:
 def _rounded(forecast: Forecast, values: Floats, rounding: Rounding, origin: float) -> Floats:
     if not rounding.is_used:
         return values
-    rounded, at = rounding.rounded(values, origin), forecast.atom
+    rounded = rounding.rounded(values, origin)
+    at = forecast.atom
     # a value near the atom is rounded to the next value of the grid: it is not the atom
     return np.where((values == at) | (rounded == at), values, rounded)
 
