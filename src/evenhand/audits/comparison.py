@@ -36,6 +36,7 @@ from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Outcomes
 from evenhand.report import Measure, NoteKind, comparison_html, comparison_text, notes_of
 from evenhand.results import (
+    ROUNDING,
     AuditRows,
     Change,
     ComparedGroup,
@@ -236,7 +237,7 @@ def compared_group(
     outcome, is_important = OUTCOMES[one.problem, other.problem], one.problem != other.problem
     if changes is not None:
         change, low, high = np.array(found[0].interval("change"), np.float64)
-        outcome = "better" if high < 0 else "worse" if low > 0 else "not significant"
+        outcome = "better" if high < -ROUNDING else "worse" if low > ROUNDING else "not significant"
         outcome = "unknown" if np.isnan(low) else outcome
         is_important = outcome in ("better", "worse") and bool(abs(change) > tolerance)
     return ComparedGroup(

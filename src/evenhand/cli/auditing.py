@@ -188,7 +188,7 @@ def compare(
     confidence : SHARE, rare
         confidence of intervals
     fail_if_worse
-        exit with code 1 if a group got significantly worse
+        exit with code 1 if a group got worse by more than the tolerance
 
     Output
     ------

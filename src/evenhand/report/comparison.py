@@ -121,7 +121,8 @@ class Shown:
         if n["worse"]:
             text = f"WORSE in {count(n['worse'], 'group')}, better in {n['better'] or 'none'}."
         elif not n["better"]:
-            text = f"NO CHANGE {f'beyond {self.tolerance}' if slight else 'FOUND'} in {total}."
+            beyond = f"beyond {self.tolerance}" if slight else "of the error"
+            text = f"NO SIGNIFICANT CHANGE {beyond} in {total}."
         if slight:
             changed = count(slight, "group")
             text += f" In {changed} the error changed by less than {self.tolerance}."
