@@ -123,6 +123,10 @@ def test_all_people_count_once_whichever_number_shows_their_problem():
         "All people, by their own forecasts: errors differ between low and high forecasts."
     )
     assert "4.5 points, at least 1.9" in slots.lead
+    # beside a worse group, too, the number that decides stands before the pooled one
+    worse = group("a", 5000, 0.09, 0.05, 0.2) | {"p_adjusted": 1e-9}
+    text = audit_text(decided(made(doses(groups=[pooled, worse], given_forecast=given))))
+    assert re.search(r"Everyone +Errors differ between low and high forecasts. In groups of", text)
     # a pooled error beyond the tolerance is the mark of everyone
     both = [group("everyone", 20_000, 0.03, 0.02, 0.04) | {"p_adjusted": 1e-9}]
     rows = decided(made(doses(groups=both, given_forecast=given)))

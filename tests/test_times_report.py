@@ -15,6 +15,7 @@ import pytest
 from censored_laws import Sample, forecast_cdf
 from evenhand import Outcomes, audit
 from evenhand._format import band, percent, points
+from evenhand._kinds import HIGHER, NARROW
 from evenhand._table import Table
 from evenhand.audits import Search
 from evenhand.draws import jittered
@@ -112,6 +113,12 @@ def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind):
     assert "minus forecast" not in text
     # with a horizon the title has rates alone
     assert ("earlier than forecast" in text) is (kind == "no horizon")
+    # a rate that is significantly off is named for any direction that does not contradict it
+    rows = audited(kind).rows
+    for direction in (NARROW, HIGHER) if kind == "horizon" else ():
+        groups = [rows.everyone, msgspec.structs.replace(rows.named[2], direction=direction)]
+        alone = msgspec.structs.replace(rows, groups=groups, scan=(), learned=(), by_forecast=())
+        assert ("had the event by 2" in Slots(alone).title) is (direction != HIGHER)
     assert "Kaplan-Meier estimates" in text
     assert not re.search(r"\b(nan|None|inf)\b", text)
     Page(audit_html(audited(kind).rows))
@@ -120,10 +127,8 @@ def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind):
 def test_rates_by_the_horizon_are_those_of_lifelines():
     who, people_of = people()
     rows = {row["Group"]: row for row in table(section("horizon", "survival"))}
-    everyone = np.ones(len(who.time), dtype=bool)
-    masks = {"everyone": everyone} | {
-        f"ward = {ward}": (people_of["ward"] == ward).to_numpy() for ward in "ABC"
-    }
+    masks = {f"ward = {ward}": people_of["ward"].to_numpy() == ward for ward in "ABC"}
+    masks["everyone"] = np.ones(len(who.time), dtype=bool)
     # the curve between the points of the grid is close to the lognormal one
     predicted = forecast_cdf(HORIZON, who.x)
     assert rows.keys() == masks.keys()
@@ -163,9 +168,7 @@ def test_bounds_are_for_people_with_the_event():
     assert Kind.of(rows).people == "people with the event by 2 years"
     proven = str(section("randomized", "proof").parts)
     assert "Bounds for every group are about people with the event by 2 years." in proven
-
-
-def test_next_steps_repeat_event_and_horizon():
+    # where there is one, next steps repeat it and the event
     lines = "\n".join(step.code for step in Slots(audited().rows).next)
     assert "evenhand.Outcomes(y_other, event_other, horizon=2)" in lines
 

@@ -149,7 +149,7 @@ def check_direction(text, one, rows):
         shown = re.search(r"difference ([+-]?[\d.]+) points", text)
         assert float(shown[1]) == pytest.approx(change, abs=0.11), text
         # an event that is earlier than forecast happens to more people by the horizon
-        assert rows.censoring is None or one.direction == (LOWER if change > 0 else HIGHER), text
+        assert rows.censoring is None or one.direction != (HIGHER if change > 0 else LOWER), text
 
 
 # --- audits of tables: one count of problems, and the decisions on each group

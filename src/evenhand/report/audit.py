@@ -290,7 +290,8 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         found = f"{name}: {text.split('; ')[0].removesuffix('.')}"
         blocks.append((2 + 2 * i, "" if i else "Also", found))
     if rows.leading is None or rows.leading not in rows.overall:
-        n = 1 if slots.kind.has_rates or rows.survival else 2
+        by_own = rows.given is not None and rows.given.off
+        n = 1 if slots.kind.has_rates or (rows.survival and not by_own) else 2
         rank = ALWAYS + 1 if slots.name else ALWAYS
         blocks.append((rank, "Everyone", " ".join(slots.everyone[:n])))
         blocks.append((1, "", " ".join(slots.everyone[n:4])))

@@ -285,7 +285,7 @@ def _probabilities(rows: AuditRows) -> list[str]:
 def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
     """Return event rate, prediction and their difference; nothing if they are not known.
 
-    Of times, the rate by the horizon, if it shows the direction of the error.
+    Of times, the rate by the horizon, if it is off and does not contradict the direction.
     """
     predicted, rate, bias, by = one.predicted, one.rate, one.bias, ""
     ends = [one.bias_low, one.bias_high]
@@ -297,7 +297,8 @@ def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
         by = f" by {kind.horizon}"
         # of an event that happens earlier than forecast, more people have it by then
         direction = LOWER if (ends[0] or 0) > 0 else HIGHER if (ends[1] or 0) < 0 else None
-        if direction != one.direction and one is not rows.everyone:
+        is_opposite = {direction, one.direction} == {LOWER, HIGHER}
+        if (direction is None or is_opposite) and one is not rows.everyone:
             return []
     if rate is None or predicted is None:
         return []
@@ -642,7 +643,8 @@ class Slots:
         self.others = tuple(_others(rows, kind))
         self.everyone = tuple(
             f"{capitalized(sentence)}."
-            for one in rows.overall
+            # what decides stands first: errors of opposite signs cancel among all people
+            for one in sorted(rows.overall, key=lambda one: not one.off or one is not rows.given)
             if one.size.value is not None and (one is not rows.given or one.off or one.least)
             for sentence in _case(one, rows, kind)
         )
