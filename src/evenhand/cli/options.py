@@ -166,7 +166,7 @@ class Rows:
     id : COLUMN
         column with the id of each person
     person : COLUMN
-        ids of people with several rows: one is used
+        ids of people with several rows: one is used, but models are trained on all
     weight : COLUMN
         column with sampling weights
     drop_missing
