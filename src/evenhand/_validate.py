@@ -192,11 +192,6 @@ def place_of_rows() -> tuple[str, int]:
     return _place.get()
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of a message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
 def require_extra(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or raise MissingExtraError with the extra to install."""
     try:

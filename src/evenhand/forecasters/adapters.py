@@ -27,7 +27,6 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_outcomes,
-    first_line,
     outcomes_checked,
     place_of_rows,
 )
@@ -470,9 +469,8 @@ class Base:
             table = pd.DataFrame(as_pandas(X))
             empty = [repr(name) for name in table.columns[table.isna().any()]]
             remedy = f"columns without a value: {and_more(empty)}" if empty else "check the values"
-            raise InputError(
-                f"the model refuses {rows} ({first_line(error)[:200]}); {remedy}"
-            ) from error
+            why = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InputError(f"the model refuses {rows} ({why}); {remedy}") from error
 
     @property
     def predicts_outcomes(self) -> bool:

@@ -16,15 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, percent
-from evenhand._validate import (
-    AnyPath,
-    Floats,
-    InputError,
-    bad_input,
-    did_you_mean,
-    first_line,
-    is_container,
-)
+from evenhand._validate import AnyPath, Floats, InputError, bad_input, did_you_mean, is_container
 from evenhand.decisions import BayesDecision
 from evenhand.distributions import (
     Distribution,
@@ -37,7 +29,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import Forecaster
 from evenhand.links import Link
-from evenhand.service.log import digest_of
+from evenhand.service.log import digest_of, first_line
 from evenhand.store import foreign_parts, load_with_hash, pack
 from evenhand.tables import (
     Column,

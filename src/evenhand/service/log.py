@@ -32,7 +32,7 @@ from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
 from evenhand._format import and_more, count
-from evenhand._validate import AnyPath, InputError, bad_input, first_line, require_extra
+from evenhand._validate import AnyPath, InputError, bad_input, require_extra
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -428,6 +428,11 @@ class Database(ABC):
             # that of the driver, without the statement that SQLAlchemy adds
             cause = getattr(error, "orig", None) or error
             raise LogError(f"{self.source}: {self.reason(cause)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 # --- decision logs in files of SQLite
