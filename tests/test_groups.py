@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from complaints import refused
-from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
+from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify, randomize
 from evenhand._validate import InputError
 from evenhand.audits import Search, judged, parse_condition
 from evenhand.calibration import count_pits
@@ -72,9 +72,8 @@ def test_every_function_audits_the_groups_that_it_was_given():
 def test_a_table_of_masks_is_audited_and_not_columns_of_its_names():
     # a column of X of the same name made halves of the scores in place of the mask
     masks = pd.DataFrame({"score": OLD})
-    found = audit(FORECAST, X=X, y=Y, groups=masks, random_state=0).groups
-    assert found["group"].tolist() == ["everyone", "score"]
-    assert found["n"].tolist() == [N, int(OLD.sum())]
+    found = audit(FORECAST, X, Y, groups=masks, random_state=0).groups
+    assert found[["group", "n"]].values.tolist() == [["everyone", N], ["score", int(OLD.sum())]]
     proof = certify(FORECAST, X, Y, groups=masks, random_state=0).named_table()
     assert (proof["group"].tolist(), proof["n"].tolist()) == (["score"], [int(OLD.sum())])
 
@@ -103,8 +102,7 @@ def test_groups_that_do_not_fit_are_refused_in_one_line():
     missing = OLD.astype("boolean").mask(X["sex"] == "m")
     wrong(r"groups\['old'\] is a mask .*missing.*first in row.*; fill", table.assign(old=missing))
     wrong("^groups .*column names.* ndarray; pass masks as", [OLD.to_numpy()])
-    twice = r"groups\['sex = f'\]: two groups .*'sex = f'; rename"
-    wrong(twice, {"sex": X["sex"], "sex = f": OLD})
+    wrong(r"\['sex = f'\]: two groups .*; rename", {"sex": X["sex"], "sex = f": OLD})
 
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
@@ -128,15 +126,17 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
 
 
 @pytest.mark.parametrize("given", [lambda y: y, Outcomes], ids=["array", "Outcomes"])
-def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes(given):
-    rng = np.random.default_rng(0)
-    n = 300
+def test_outcomes_groups_and_features_in_another_order_are_refused(given):
+    rng, n = np.random.default_rng(0), 300
     y = pd.Series(rng.normal(size=n), index=rng.permutation(n))
     is_old = pd.Series(rng.random(n) < 0.5, name="old")  # the same people in another order
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     for judge in (audit, certify):
         message = r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index"
         refused(message, judge, forecast, y=given(y), groups={"old": is_old}, random_state=0)
+        refused(r"^y and X .*\.loc\[X\.index", judge, forecast, is_old.to_frame(), given(y))
+    refused("^features and y ", audit, forecast, y=given(y), features=is_old.to_frame())
+    refused("^y and X ", randomize, lambda rows: forecast, is_old.to_frame(), given(y))
     found = certify(forecast, y=given(y), groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]
 

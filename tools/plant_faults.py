@@ -1306,8 +1306,8 @@ FAULTS = (
     ),
     Fault(
         "groups matched by position although their index differs",
-        "if are_indexed and not values.index.equals(X.index):",
-        "if are_indexed and len(values.index) != len(X.index):",
+        "if are_indexed and len(values) == len(X) and not values.index.equals(X.index):",
+        "if are_indexed and len(values) == len(X) and len(values.index) != len(X.index):",
         ("test_groups.py",),
     ),
     Fault(

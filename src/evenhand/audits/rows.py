@@ -37,6 +37,7 @@ from evenhand.tables import (
     as_table,
     check_groups,
     copies_in_words,
+    refuse_other_index,
     take_rows,
 )
 
@@ -193,6 +194,7 @@ class HeldOut:
         """
         n = outcomes.n_samples
         searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
+        refuse_other_index("features", features, outcomes.given if X is None else X)
         tables = (X, searched, outcomes.given)
         first = next((table for table in tables if table is not None), None)
         masks = check_groups(groups, n, first, allow_probable=True)

@@ -436,7 +436,7 @@ def audited(
     target = series_name(outcomes.given) if target_name is None else target_name
     n = outcomes.n_samples
     people = check_people(ids, n)
-    read = Audited.of(model, X, n)
+    read = Audited.of(model, X, outcomes)
     held = HeldOut.of(search, outcomes, read.X, features, groups, random)
     # all rows need no copy
     read = read if held.kept.size == n else read.take(held.kept)
@@ -624,7 +624,7 @@ def certify(
     outcomes = as_outcomes(y)
     n = outcomes.n_samples
     masks = check_groups(groups, n, outcomes.given if X is None else X)
-    read = Audited.of(model, X, n)
+    read = Audited.of(model, X, outcomes)
     kept, thinned = _plain_rows(outcomes, random)
     if kept is not None:
         outcomes, masks = outcomes.take(kept), masks.take(kept)

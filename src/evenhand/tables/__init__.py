@@ -30,6 +30,7 @@ from evenhand.tables.groups import (
     feature_groups,
     forecast_values,
     group_columns,
+    refuse_other_index,
 )
 from evenhand.tables.schema import (
     Column,

@@ -590,12 +590,17 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Groups | Iterable[tuple[Any,
 
 
 def _check_match(place: str, values: Any, n: int, X: Any) -> None:
-    """Refuse another length or another index than that of X, as rows are matched by position."""
+    """Refuse another length or another index than that of X."""
     if len(values) != n:
         raise bad_input(place, f"have one row per outcome ({n})", f"{len(values)} rows")
+    refuse_other_index(place, values, X)
+
+
+def refuse_other_index(place: str, values: Any, X: Any) -> None:
+    """Refuse pandas values with another index than that of X, as rows are matched by position."""
     # a different index most likely means a different order of the rows
     are_indexed = all(isinstance(one, pd.Series | pd.DataFrame) for one in (values, X))
-    if are_indexed and not values.index.equals(X.index):
+    if are_indexed and len(values) == len(X) and not values.index.equals(X.index):
         of = "y" if isinstance(X, pd.Series) else "X"
         raise InputError(
             f"{place} and {of} have different indexes, but rows are matched by position; reorder"
