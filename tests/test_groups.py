@@ -102,7 +102,7 @@ def test_groups_that_do_not_fit_are_refused_in_one_line():
     missing = OLD.astype("boolean").mask(X["sex"] == "m")
     wrong(r"groups\['old'\] is a mask .*missing.*first in row.*; fill", table.assign(old=missing))
     wrong("^groups .*column names.* ndarray; pass masks as", [OLD.to_numpy()])
-    wrong(r"\['sex = f'\]: two groups .*; rename", {"sex": X["sex"], "sex = f": OLD})
+    wrong(r"^groups\['sex = f'\]: two .*'sex = f'; rename", {"sex": X["sex"], "sex = f": OLD})
 
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}

@@ -393,6 +393,11 @@ def test_options_that_a_table_or_a_log_lacks_are_named(tmp_path, evenhand):
     for options, message in (
         (NORMAL[:4], "add --time"),
         ((*NORMAL, "--state", "state.json"), "--state has no effect on a table"),
+        (
+            (*NORMAL[:-1], "sex"),
+            "csv: column 'sex', row 1 must be a date or time, got '[fm]'; write",
+        ),
+        ((*NORMAL, "--recorded", "sex"), "csv: column 'sex', row 1 must be a date or time, got"),
         ((*NORMAL[:-1], "dya"), "has no column 'dya'.*did you mean 'day'"),
         ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
         ((*NORMAL, "--id", "sex"), "column 'sex'.*: keep one row of each"),
@@ -406,10 +411,8 @@ def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(place, t
     path = table_of(tmp_path)
     table = pd.read_csv(path)
     model = RecalibratedRegressor(LinearRegression(), random_state=0)
-    save(
-        model.fit(table[["mu"]][:1500], table["mu"][:1500] + np.sin(np.arange(1500)) / 2),
-        tmp_path / "m",
-    )
+    model.fit(table[["mu"]][:1500], table["mu"][:1500] + np.sin(np.arange(1500)) / 2)
+    save(model, tmp_path / "m")
     options = ("--target", "y", "--time", "day")
     done = evenhand("watch", path, *options, "--forecast", tmp_path / "m", "--fail-if-alarm")
     # outcomes have a standard deviation of 1, and those it has learned of 0.35

@@ -8,11 +8,11 @@ from typing import Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import counted_from
+from evenhand._validate import about, counted_from
 from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import with_options
 from evenhand.cli.output import Decision, fail, inform, show_result
-from evenhand.cli.rooms import service, tables
+from evenhand.cli.rooms import monitoring, service, tables
 
 
 @with_options
@@ -191,6 +191,8 @@ def _columns(
                 ids += tables.id_column(block, id_column, source=source)
                 y.append(tables.number_column(block, target, source=source))
             if observed is not None:
-                times += block[observed].tolist()
+                with about(source, start, observed=observed):
+                    read = monitoring.as_times("observed", block[observed], allow_missing=True)
+                times += read.tolist()
     places = service.RowPlaces(parts.names, tuple(starts))
     return ids, np.concatenate(y), None if observed is None else times, places

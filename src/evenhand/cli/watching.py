@@ -215,7 +215,8 @@ def _watched_table(
     people_of(data, columns["id"], None, target, source)
     y: Any = tables.numbers(found.pop("target"), f"{source}: column {target!r}")
     event = numbers_in(data, times.event, source)
-    with about(source, y=target, event=times.event):
+    served, recorded = columns["time"], columns["recorded"]
+    with about(source, y=target, event=times.event, time=served, recorded=recorded):
         if times != Times():
             y = outcomes.Outcomes(y, event, times.horizon)
         made = monitoring.rows_of_forecast(

@@ -21,7 +21,9 @@ from evenhand._validate import (
     as_number,
     bad_input,
     named,
+    place_of,
     refuse_entry,
+    short,
 )
 from evenhand.distributions import OutcomeKind, SurvivalCurves, found_inside
 from evenhand.forecast import Forecast, check_forecast_of_times
@@ -68,7 +70,7 @@ def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> 
 def refuse_missing(name: str, lacks: Mask, why: str) -> None:
     """Raise InputError for the first row that lacks a value."""
     if lacks.any():
-        raise InputError(f"{name}[{np.argmax(lacks)}] is missing{why}")
+        raise InputError(f"{place_of(name, (np.argmax(lacks),))} is missing{why}")
 
 
 def _one_per_time(name: str, values: Any, n: int) -> Any:
@@ -129,6 +131,10 @@ def as_duration(value: Any) -> np.timedelta64:
     return np.timedelta64(round(days * 86_400_000_000), "us")
 
 
+ISO = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
+"""Remedy for a time that cannot be read."""
+
+
 def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     """Return one time in UTC with microseconds; a time without a zone is in UTC.
 
@@ -137,11 +143,10 @@ def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     >>> as_time("until", "2026-11-23T12:00:00+01:00")
     np.datetime64('2026-11-23T11:00:00.000000')
     """
-    remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
     try:
         return as_times(name, [value])[0]  # type: ignore[no-any-return]
     except InputError as error:
-        raise bad_input(name, "be a date or time", repr(value), remedy) from error
+        raise bad_input(name, "be a date or time", repr(value), ISO) from error
 
 
 def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[Any]:
@@ -154,14 +159,12 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     """
     values = as_pandas(values, name)
     is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
-    try:
-        column = pd.Series(values, dtype=None if is_read else object)
-        # texts that repeat are read once; to look for repeated times takes longer than to take them
-        given: dict[str, Any] = {"cache": False} if is_read else {"format": "ISO8601"}
-        read = pd.to_datetime(column, utc=True, **given)
-    except (TypeError, ValueError, OverflowError) as error:
-        reason = str(error).partition(". ")[0]
-        raise bad_input(name, "contain dates in ISO format", reason) from error
+    column = pd.Series(values, dtype=None if is_read else object)
+    # texts that repeat are read once; to look for repeated times takes longer than to take them
+    given: dict[str, Any] = {"cache": False} if is_read else {"format": "ISO8601"}
+    read = pd.to_datetime(column, utc=True, errors="coerce", **given)
+    for row in np.flatnonzero(read.isna() & column.notna())[:1]:
+        raise bad_input(place_of(name, (row,)), "be a date or time", short(column.iloc[row]), ISO)
     times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if not allow_missing:
         refuse_missing(name, np.isnat(times), "; give each row its time")
@@ -446,7 +449,7 @@ def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tup
     if early.size:
         row = int(early[0])
         got = f"{at[row]} for a forecast of {times[row]}"
-        raise bad_input(f"recorded[{row}]", "not be before its forecast", got)
+        raise bad_input(place_of("recorded", (row,)), "not be before its forecast", got)
     if matures_after is None:
         return delay, np.full(times.size, True)
     return delay, waited <= as_duration(matures_after)
@@ -463,8 +466,8 @@ def _order(times: Times, id: Any) -> NDArray[np.intp]:
     if not is_sorted and repeated.size:
         row = int(order[repeated[0] + 1])
         raise InputError(
-            f"time[{row}] is {times[row]}, as in another row, and rows are not in the order of"
-            " serving; give the ids of the forecasts as id, or times with more digits"
+            f"{place_of('time', (row,))} is {times[row]}, as in another row, and rows are not in"
+            " the order of serving; give the ids of the forecasts as id, or times with more digits"
         )
     return order
 
