@@ -466,8 +466,7 @@ def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario, n)
     random = np.random.default_rng(n + list(SLOPES).index(scenario))
     masks = [np.arange(n) % N_PARTS == g for g in range(N_PARTS)]
     everyone = np.ones(n, dtype=bool)
-    n_sets = repeats(SETS)
-    missed = 0
+    n_sets, missed = repeats(SETS), 0
     for _ in range(n_sets):
         odds = random.normal(-0.2, 1.0, n)
         true = special.expit(odds)

@@ -1,5 +1,7 @@
 """Recalibration by group of counts, events and outcomes with an atom."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -100,8 +102,7 @@ def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(ki
 @statistical
 @pytest.mark.parametrize("kind", [*KINDS, "continuous"])
 def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind):
-    n_sets = repeats(400)
-    failures = 0
+    n_sets, failures = repeats(400), 0
     for seed in range(n_sets):
         table = people(500, 100 + seed)
         held_out = Observed.of(models(kind)(table), models(kind)(table).sample(seed))
@@ -114,8 +115,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind):
 
 @statistical
 def test_rare_events_are_left_unchanged_with_probability_95():
-    n_sets = repeats(400)
-    failures = 0
+    n_sets, failures = repeats(400), 0
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
         p = special.expit(random.normal(-4, 1, 1000))
@@ -186,15 +186,14 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all():
 def test_probabilities_are_never_exactly_0_or_1():
     table = people(400, 10)
     x, a, _ = features(table)
-    sure = np.where(x > 1, 1.0, np.where(x < 0, 0.0, 0.3))
-    y = (np.random.default_rng(0).uniform(size=400) < 0.05 + 0.9 * sure).astype(np.float64)
+
+    def sure(X):
+        return np.where(X["x"] > 1, 1.0, np.where(X["x"] < 0, 0.0, 0.3))
+
+    y = (np.random.default_rng(0).uniform(size=400) < 0.05 + 0.9 * sure(table)).astype(np.float64)
     y[a > 0] = 0.0  # a group without events
     model = RecalibratedRegressor(
-        lambda X: Forecast.from_probability(
-            np.where(X["x"] > 1, 1.0, np.where(X["x"] < 0, 0.0, 0.3))
-        ),
-        by="a",
-        random_state=0,
+        lambda X: Forecast.from_probability(sure(X)), by="a", random_state=0
     ).fit(table, y)
     p = model.forecast(table).event_probability()
     assert ((p > 0) & (p < 1)).all()
@@ -202,6 +201,11 @@ def test_probabilities_are_never_exactly_0_or_1():
     # 5% of the rows with the forecast 0 had the event, outside of the group without events
     outside = (x < 0) & (a == 0)
     assert 0.01 < p[outside].mean() < 0.12
+    # 9 events, or 9 others, are too few for an interval
+    for rare, n in product((0.0, 1.0), (9, 10)):
+        y[a > 0] = np.where(np.arange((a > 0).sum()) < n, rare, 1 - rare)
+        low = model.fit(table, y).check_.set_index("group")["low"]
+        assert np.isnan(low[["a = False", "a = True"]]).tolist() == [False, n < 10]
 
 
 def test_events_that_contradict_the_forecasts_get_an_increasing_map():

@@ -237,8 +237,7 @@ def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_
 @statistical
 def test_later_groups_at_the_boundary_raise_few_false_alarms():
     # a new town every day, of W1 error 0.02: 8% of PITs are uniform on the upper half
-    n_sets = repeats(200)
-    failures = 0
+    n_sets, failures = repeats(200), 0
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
         town = np.concatenate([random.integers(0, day // 2 + 1, size=24) for day in range(150)])

@@ -389,7 +389,7 @@ CONFIDENCE = 0.95
 """Confidence with which the intervals of all groups contain the expected gains."""
 
 FEWEST_EVENTS = 10
-"""Fewest observed events of a group for an interval, where times may be cut off."""
+"""Fewest observed events of a group for an interval; of yes or no, also fewest others."""
 
 OF_EVERYONE: dict[RepairVerdict, str] = {
     "helps": "HELPS",
@@ -415,10 +415,12 @@ NOTE = (
 NOTE_OF_TIMES = (
     " Times that are cut off (censored): errors are Kaplan-Meier estimates, and gains are those in"
     " the probability of what is known of each person. Both assume that, within a group, being cut"
-    " off is independent of the time of the event given its forecast. Groups with fewer than"
-    f" {FEWEST_EVENTS} observed events have no interval."
+    " off is independent of the time of the event given its forecast."
 )
 """What the numbers of a check assume about times that are cut off."""
+
+NOTE_OF_FEW = f" Groups with fewer than {FEWEST_EVENTS} observed events have no interval."
+"""Which groups have no verdict."""
 
 
 def check_maps(
@@ -447,6 +449,9 @@ def check_maps(
         parts.append((test, mapped))
     sides = held_out, Observed.joined(parts)
     level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))
+    rare = [outcomes.happened] if outcomes.are_times else []
+    if held_out.events is not None and held_out.kind is OutcomeKind.BINARY:
+        rare = [held_out.events.happened, ~held_out.events.happened]
     everyone = (EVERYONE, np.ones(n, dtype=bool))
     rows = []
     for kind, (name, mask) in zip(("pooled", *kinds), (everyone, *members.groups()), strict=True):
@@ -454,7 +459,7 @@ def check_maps(
         errors = [_error(side.take(mask), own, is_everyone=name == EVERYONE) for side in sides]
         low, mean, high = _mean_interval(gain[mask], own, level)
         # with few events there is no interval, as with a single row
-        if outcomes.are_times and outcomes.happened[mask].sum() < FEWEST_EVENTS:
+        if min((each[mask].sum() for each in rare), default=FEWEST_EVENTS) < FEWEST_EVENTS:
             low = high = np.nan
         rows.append([name, own.size, kind, *errors, mean, low, high, _verdict(low, high, kind)])
     return pd.DataFrame(rows, columns=CHECK_COLUMNS)
@@ -884,7 +889,8 @@ class RecalibratedRegressor(WrappingForecaster):
         ).text(width)
         rest = len(groups) - PRINTED
         more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""
-        note = wrapped(NOTE + (NOTE_OF_TIMES if self.n_lost_ else ""), width)
+        few = NOTE_OF_FEW if self.n_lost_ or self.check_["low"].isna().any() else ""
+        note = wrapped(NOTE + (NOTE_OF_TIMES if self.n_lost_ else "") + few, width)
         return f"{wrapped(opening, width)}\n\n{listed}{more}\n\n{note}"
 
     def without_groups(self) -> Self:
