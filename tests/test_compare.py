@@ -465,7 +465,6 @@ def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario, n)
     """Any of 5 intervals misses in at most 5% of tables; slopes are those of true log odds."""
     random = np.random.default_rng(n + list(SLOPES).index(scenario))
     masks = [np.arange(n) % N_PARTS == g for g in range(N_PARTS)]
-    everyone = np.ones(n, dtype=bool)
     n_sets, missed = repeats(SETS), 0
     for _ in range(n_sets):
         odds = random.normal(-0.2, 1.0, n)
@@ -478,7 +477,7 @@ def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario, n)
             parts = np.array_split(np.argsort(p), min(n // 150, 10))
             bent = sum(abs((true - p)[rows].sum()) for rows in parts) / n
             truths.append([bent, *(abs((true - p)[mask].mean()) for mask in masks)])
-        members = {"everyone": everyone} | dict(enumerate(masks))
+        members = {"everyone": np.ones(n, dtype=bool)} | dict(enumerate(masks))
         changes = comparison.changes_of(*both, np.ones(n), members.items(), len(members), 0.95)
         found = [changes[name, "error"] for name in members]
         gaps = np.subtract(truths[1], truths[0])

@@ -218,8 +218,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon, by):
 @statistical
 @pytest.mark.parametrize("horizon", HORIZONS)
 def test_calibrated_forecasts_are_left_unchanged_with_probability_95(horizon):
-    n_sets = repeats(400)
-    failures = 0
+    n_sets, failures = repeats(400), 0
     for seed in range(n_sets):
         people = People(600, 100 + seed, shift=0.0)
         random = np.random.default_rng(seed)
