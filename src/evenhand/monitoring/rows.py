@@ -163,7 +163,10 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     # texts that repeat are read once; to look for repeated times takes longer than to take them
     given: dict[str, Any] = {"cache": False} if is_read else {"format": "ISO8601"}
     read = pd.to_datetime(column, utc=True, errors="coerce", **given)
-    for row in np.flatnonzero(read.isna() & column.notna())[:1]:
+    unread = np.flatnonzero(read.isna() & column.notna())
+    # texts that pandas reads as missing times
+    is_wrong = ~column.iloc[unread].astype(str).str.lower().isin(("", "nan", "nat"))
+    for row in unread[is_wrong][:1]:
         raise bad_input(place_of(name, (row,)), "be a date or time", short(column.iloc[row]), ISO)
     times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if not allow_missing:
