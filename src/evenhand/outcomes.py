@@ -29,7 +29,7 @@ from evenhand._validate import (
     refuse_entry,
 )
 from evenhand.draws import check_person_labels
-from evenhand.tables import as_numbers, dates, numbers, parse_numbers
+from evenhand.tables import as_numbers, dates, numbers, parse_numbers, refuse_other_index
 
 __all__ = ["Rounding", "rounding_step"]
 
@@ -278,9 +278,11 @@ def thinned_rows(weight: Floats, largest: float, random: np.random.Generator) ->
     return np.flatnonzero(kept), seed
 
 
-def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:
-    """Return `Outcomes` unchanged, or check an array of outcomes."""
-    return y if isinstance(y, Outcomes) else Outcomes(y)
+def as_outcomes(y: ArrayLike | Outcomes, X: Any = None) -> Outcomes:
+    """Return `Outcomes` unchanged, or check an array of outcomes, of which `X` has the rows."""
+    found = y if isinstance(y, Outcomes) else Outcomes(y)
+    refuse_other_index("y", found.given, X)
+    return found
 
 
 def _times(y: ArrayLike) -> Floats:

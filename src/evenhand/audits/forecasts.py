@@ -36,7 +36,7 @@ from evenhand.scoring import (
     spread,
 )
 from evenhand.search import Simulate, n_simulated
-from evenhand.tables import forecast_values, refuse_other_index, row_blocks, take_rows
+from evenhand.tables import forecast_values, row_blocks, take_rows
 
 # --- cells of a block of rows
 
@@ -60,13 +60,11 @@ class Audited(NamedTuple):
     X: Any
 
     @classmethod
-    def of(cls, model: Any, X: Any, outcomes: Outcomes) -> Self:
-        """Check a model, and that its rows are those of the outcomes.
+    def of(cls, model: Any, X: Any, n: int) -> Self:
+        """Check a model and its number of rows.
 
         Fitted models of other libraries become forecasters, and `X` a table or an array.
         """
-        n = outcomes.n_samples
-        refuse_other_index("y", outcomes.given, X)
         if isinstance(model, Forecast):
             if model.n_samples != n:
                 rule = f"have one outcome per forecast ({model.n_samples})"

@@ -31,14 +31,7 @@ from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
 from evenhand.results import AuditRows, Bound, Finding, Note, Row, Unseen, frame, plain
-from evenhand.tables import (
-    OWN_VALUES,
-    GroupRule,
-    UnseenValues,
-    as_table,
-    guarded,
-    refuse_other_index,
-)
+from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table, guarded
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
@@ -605,8 +598,7 @@ class Audit(Result):
 
         from evenhand.forecasters import RecalibratedRegressor
 
-        outcomes = as_outcomes(y)
-        refuse_other_index("y", outcomes.given, X)
+        outcomes = as_outcomes(y, X)
         # of many groups by features the first ones have rules
         listed = (
             one

@@ -432,11 +432,11 @@ def audited(
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
     random = generator(random_state)
-    outcomes = as_outcomes(y)
+    outcomes = as_outcomes(y, X)
     target = series_name(outcomes.given) if target_name is None else target_name
     n = outcomes.n_samples
     people = check_people(ids, n)
-    read = Audited.of(model, X, outcomes)
+    read = Audited.of(model, X, n)
     held = HeldOut.of(search, outcomes, read.X, features, groups, random)
     # all rows need no copy
     read = read if held.kept.size == n else read.take(held.kept)
@@ -621,10 +621,10 @@ def certify(
     if y is None:
         raise InputError("y is missing: a certificate needs outcomes; pass y=")
     random = generator(random_state)
-    outcomes = as_outcomes(y)
+    outcomes = as_outcomes(y, X)
     n = outcomes.n_samples
     masks = check_groups(groups, n, outcomes.given if X is None else X)
-    read = Audited.of(model, X, outcomes)
+    read = Audited.of(model, X, n)
     kept, thinned = _plain_rows(outcomes, random)
     if kept is not None:
         outcomes, masks = outcomes.take(kept), masks.take(kept)

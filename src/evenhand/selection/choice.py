@@ -63,14 +63,7 @@ from evenhand.selection.result import (
     group_without_draw,
 )
 from evenhand.selection.target import Target
-from evenhand.tables import (
-    as_table,
-    copies_in_words,
-    refuse_other_index,
-    row_blocks,
-    take_rows,
-    unreported,
-)
+from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows, unreported
 
 # --- checks before fitting
 
@@ -671,7 +664,7 @@ def randomize(
     check_choice("spread", spread, SPREADS)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
-    outcomes = as_outcomes(y)
+    outcomes = as_outcomes(y, X)
     if outcomes.are_times:
         estimator = check_times(estimator, outcomes)
     # recalibration fits maps, which needs training rows
@@ -691,7 +684,6 @@ def randomize(
     n = outcomes.n_samples
     if len(table) != n:
         raise bad_input("y", f"have one outcome per row of X ({len(table)})", f"{n} outcomes")
-    refuse_other_index("y", outcomes.given, X)
     check_support(outcomes.value, support)
     if not outcomes.are_times:  # the forecasts show the kind of outcome, later
         check_outcomes(outcomes.value, kind=None)
