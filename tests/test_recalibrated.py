@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from complaints import refused
-from evenhand import ForecastColumns, RecalibratedRegressor, load, save
+from evenhand import ForecastColumns, Outcomes, RecalibratedRegressor, load, save
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, Recalibrated, Tail
 from evenhand.forecasters import samples
@@ -363,6 +363,8 @@ def test_too_few_rows_of_positive_weight_are_said_so():
     message = r"X must have at least 10 rows of positive weight for cv=5, got n_samples = 3"
     for estimator in (Ridge(), BayesianRidge(), FrozenEstimator(Ridge().fit(X, y))):
         refused(message, RecalibratedRegressor(estimator).fit, X, y, weight)
+    people = Outcomes(y, person=np.arange(600) // 2)
+    refused("one value per row", RecalibratedRegressor(Ridge()).fit, X, people, np.ones(601))
 
 
 def test_what_cannot_be_used_is_refused_in_one_line():

@@ -30,6 +30,7 @@ from evenhand._validate import (
     Mask,
     bad_input,
     check_choice,
+    check_rows,
     named,
     outcomes_checked,
     refuse_entry,
@@ -713,7 +714,8 @@ class RecalibratedRegressor(WrappingForecaster):
                 check_training_times(estimator, times)
             if y.person is not None:
                 # rows of one person in several folds would make any map look useful
-                used = np.ones(y.n_samples) if sample_weight is None else np.array(sample_weight)
+                given = np.ones(y.n_samples) if sample_weight is None else sample_weight
+                used = np.array(check_rows("sample_weight", given, y.n_samples))
                 kept = np.flatnonzero(used)
                 one = one_row_each(y.person[kept], kept.size, self.random_state)
                 used[np.delete(kept, one)] = 0
