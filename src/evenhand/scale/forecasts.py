@@ -428,8 +428,10 @@ def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kep
     folder.parent.mkdir(parents=True, exist_ok=True)
     with Partial(folder, is_folder=True) as hidden:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
-        for half in hidden.path.glob(".*"):  # left by workers that died while writing
-            half.unlink()
+        # left by workers that died while writing, or of a part that is written once more, as the
+        # worker that had its result died: that one may be gone by now
+        for half in hidden.path.glob(".*"):
+            half.unlink(missing_ok=True)
     return found
 
 
