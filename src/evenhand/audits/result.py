@@ -649,8 +649,7 @@ def with_sources(
     known = found.made.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
-        sha256 = hashlib.sha256(data.read_bytes()).hexdigest() if data.is_file() else None
-        table |= {"name": _readable(data.name), "sha256": sha256}
+        table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
     manifest = None if model is None else model / "model.json"
     if manifest is not None:
         # the hash of a model folder covers the hashes of all its files
@@ -662,6 +661,14 @@ def with_sources(
         "data": known["data"] | table,
     }
     return found.with_rows(provenance=known | sources)
+
+
+def _file_hash(data: Path) -> str | None:
+    if not data.is_file():
+        return None
+    # a table that is audited in parts may be larger than memory
+    with data.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _readable(text: str) -> str:

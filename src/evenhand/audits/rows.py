@@ -299,8 +299,10 @@ def _leaks_of_times(
     which is known before.
     """
     # a column of the event may count those after the horizon, or not
-    events = np.array([times.happened, times.event], np.float64)
-    found = [find_leaks(event, medians, groups, features) for event in events]
+    events = [times.happened] if times.horizon is None else [times.happened, times.event]
+    found = [
+        find_leaks(np.asarray(event, np.float64), medians, groups, features) for event in events
+    ]
     rows = np.flatnonzero(times.happened)
     of_events, some = take_rows(features, rows), groups.take(rows)
     found.append(find_leaks(times.y[rows], medians[rows], some, of_events))

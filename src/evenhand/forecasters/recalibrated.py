@@ -460,7 +460,7 @@ def check_maps(
         errors = [_error(side.take(mask), own, is_everyone=name == EVERYONE) for side in sides]
         low, mean, high = _mean_interval(gain[mask], own, level)
         # with few events there is no interval, as with a single row
-        if min((each[mask].sum() for each in rare), default=FEWEST_EVENTS) < FEWEST_EVENTS:
+        if any(each[mask].sum() < FEWEST_EVENTS for each in rare):
             low = high = np.nan
         rows.append([name, own.size, kind, *errors, mean, low, high, _verdict(low, high, kind)])
     return pd.DataFrame(rows, columns=CHECK_COLUMNS)

@@ -22,10 +22,13 @@ class NextStep(NamedTuple):
     is_command: bool = False
 
 
-FORECASTS = ("target", "forecast", "event", "horizon", "weight", "person", "drop-missing")
+FORECASTS = (
+    *("--target", "--forecast", "--event", "--horizon"),
+    *("--weight", "--person", "--drop-missing"),
+)
 """Options of the command that name outcomes and forecasts of rows."""
 
-PEOPLE = ("id", "entered", "largest-weight")
+PEOPLE = ("--id", "--entered", "--largest-weight")
 """Further options of rows that a certificate needs."""
 
 GOAL = "0.25"
@@ -183,7 +186,7 @@ def _options(rows: AuditRows, names: Sequence[str]) -> str:
     words: list[str] = []
     for word, after in pairwise([*given, ""]):
         name, is_joined, value = word.partition("=")
-        if name.startswith("--") and name[2:] in names:
+        if name in names:
             has_value = name != "--drop-missing"
             words += [name, _quoted(value if is_joined else after)] if has_value else [name]
     return " ".join(words) if "--forecast" in words else ""

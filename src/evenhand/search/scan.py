@@ -791,8 +791,9 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
     n = max(round(n), 1)
     rate = (1 - math.sqrt(max(1 - 4 * variance, 0.0))) / 2
     least = float(binomial_quantile(1 - level / 2, n, rate)) + 1
-    # of few rows not even events of all are found
-    return float(special.betaincinv(least, max(n - least + 1, 1e-300), POWER)) - rate
+    if least > n:  # not even events of all rows are found
+        return 1 - rate
+    return float(special.betaincinv(least, n - least + 1, POWER)) - rate
 
 
 def shift_of(error: float) -> float:

@@ -244,11 +244,13 @@ def take_rows(table: Any, rows: Any) -> Any:
     >>> take_rows(pa.table({"id": [7, 8, 9]}), slice(1, 3))["id"].to_pylist()
     [8, 9]
     """
+    if table is None:
+        return None
     # square brackets would select columns of the tables of pandas and Arrow
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     known = nw.from_native(table, eager_only=True, pass_through=True)
-    return None if table is None else nw.to_native(known[rows], pass_through=True)
+    return nw.to_native(known[rows], pass_through=True)
 
 
 def row_blocks(n: int, size: int) -> list[slice]:
