@@ -123,7 +123,7 @@ def counts(samples: int) -> list[str]:
                     return bounds.group_error(link, MASS, CONFIDENCE, by_betting=True)
 
                 def before(link: Entropic, bounds: LatticeBounds = bounds) -> float:
-                    errors, _ = bounds.errors(link)
+                    errors = bounds.errors(link)
                     return errors.worst_mean(MASS, WORST, CONFIDENCE, bounds.seed)
 
                 found.append((least_price(before, price), least_price(now, price)))

@@ -378,41 +378,42 @@ class LatticeBounds:
         return cls(cells, draws, places, int(random.integers(2**31)))
 
     def group_error(
-        self, link: Link, mass: float, confidence: float, *, by_betting: bool = False
+        self, link: Link, mass: float, confidence: float, by_betting: bool = False, most: float = 0
     ) -> float:
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share.
 
-        With `by_betting` it holds for this mass alone, otherwise for all masses at once.
+        With `by_betting` it holds for this mass alone, otherwise for all masses at once. A norm of
+        at most `most` is enough: the other bound is not computed.
         """
         own = self.cells.before(link)
         check_proven("lattice", own)
         risk = (1 - confidence) * np.array([1 - LATTICE_SHARE, LATTICE_SHARE * SHIFT_SHARE])
         seed = self.seed if by_betting else None
-        errors, shifts = self.errors(link)
-        worst = errors.worst_mean(mass, WORST, 1 - risk[0], seed)
-        shift = shifts.worst_mean(mass, WORST, 1 - risk[1], seed)
+        worst = self.errors(link).worst_mean(mass, WORST, 1 - risk[0], seed)
+        if worst <= most:
+            return worst
+        shift = self.errors(link, of_places=True).worst_mean(mass, WORST, 1 - risk[1], seed)
         left = (1 - confidence) - float(risk.sum())
         ordered = LinkBounds.of(own.at_points(), 1 - left, may_be_unknown=False)
         return min(worst, ordered.group_error(link, mass) + shift, WORST)
 
-    @lru_cache(maxsize=2)  # noqa: B019  (one object serves one selection)
-    def errors(self, link: Link) -> tuple[Values, Values]:
-        """Return pathwise errors, and distances between the two positions of a person."""
+    @lru_cache(maxsize=4)  # noqa: B019  (one object serves one selection)
+    def errors(self, link: Link, *, of_places: bool = False) -> Values:
+        """Return pathwise errors, or distances between the two positions of a person."""
+        values = (
+            self._shifts if of_places else lambda link, rows: norm(self.served(link, rows)).high
+        )
         blocks = row_blocks(self.cells.n_samples, BLOCK_ROWS)
-        found = [self._errors(link, rows) for rows in blocks]
-        errors, shifts = np.concatenate(found, axis=-1)
-        return Values.known(errors), Values.known(shifts)
+        return Values.known(np.concatenate([values(link, rows) for rows in blocks]))
 
-    def _errors(self, link: Link, rows: slice) -> tuple[Floats, Floats]:
-        served = self.served(link, rows)
-        places = self.places[rows]
+    def _shifts(self, link: Link, rows: slice) -> Floats:
+        served, places = self.served(link, rows), self.places[rows]
         low, high = (end[rows] for end in (self.cells.low, self.cells.high))
         # both distributions over the same draws and positions; W1 is convex in the pair, so that
         # its mean over draws and positions is at least the distance of both
         drawn = served.low + places * (served.high - served.low)
         through = link.ppf(low + places * (high - low), self.draws[rows])
-        shift = np.abs(np.sort(drawn, axis=-1) - np.sort(through, axis=-1)).mean(axis=-1)
-        return norm(served).high, shift
+        return np.asarray(np.abs(np.sort(drawn, axis=-1) - np.sort(through, axis=-1)).mean(axis=-1))
 
     def served(self, link: Link, rows: slice = slice(None)) -> Cells:
         """Return the cells of the randomized forecasts of some people."""

@@ -394,12 +394,12 @@ def _tested_link(
     costs = Costs(wrapped, Rounding(), random)
     most, mass, kind = target.goal, target.group_mass, type(family)
 
-    def error_at(link: Link, confidence: float = target.confidence) -> float:
-        return bounds.group_error(link, mass, confidence, by_betting=True)
+    def error_at(link: Link, confidence: float = target.confidence, enough: float = 0) -> float:
+        return bounds.group_error(link, mass, confidence, by_betting=True, most=enough)
 
     if most is not None:
         # the last one before the first failure
-        alpha = last_passed(lambda alpha: error_at(kind(alpha)), most)
+        alpha = last_passed(lambda alpha: error_at(kind(alpha), enough=most), most)
         if alpha is None:
             raise InputError(_refusal(bounds, error_at(kind(ALPHAS[0])), kind(ALPHAS[0]), target))
         link, choice = kind(alpha), Choice("tested", most, mass)
@@ -438,7 +438,7 @@ def _refusal(bounds: LatticeBounds, bound: float, link: Link, target: Target) ->
     most, n = target.most, bounds.cells.n_samples
     groups = f"groups of {in_full(target.group_mass)} of people"
     start = f"no randomization has a certified group error of at most {most:g} for {groups}"
-    least = cvar(bounds.errors(link)[0].high, target.group_mass)
+    least = cvar(bounds.errors(link).high, target.group_mass)
     if least >= most:
         # an end of the scale keeps an error of 1/4 under the strongest link (outcomes: 4.1)
         return (
