@@ -243,17 +243,17 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors():
     assert binned_error(counts.pit) == pytest.approx(calibration_error(pits), abs=0.07)
 
 
-def sums_of(pits):
-    return GroupRows(pits, pits.drawn[:, 0], None).sums([np.full(pits.n_samples, True)])
+def sums_of(pits, rng=None):
+    """Return the sums over all rows as one group; a draw chosen at random is tested."""
+    return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
 
 
-def test_sums_test_drawn_pits_and_average_coverage():
+def test_sums_test_mean_positions_and_average_coverage():
     pits = poisson_pits(100, 1, 5)
     sums = sums_of(pits)
-    np.testing.assert_allclose(sums["level"], (pits.drawn - 0.5).sum())
+    np.testing.assert_allclose(sums["level"], ((pits.low + pits.high) / 2 - 0.5).sum())
     np.testing.assert_allclose(sums.coverage(0.8), covered(pits, 0.8).mean())
     drawn = sums_of(Cells(pits.drawn))
-    np.testing.assert_allclose(sums.tests, drawn.tests)
     # averages are not hits: the interval is that of sums of values in [0, 1]
     assert not sums.counts_hits
     assert drawn.counts_hits
@@ -343,11 +343,6 @@ def tables(law, n, m, count):
         yield law.pits(rng, n, m), rng
 
 
-def sums_of_one_draw(pits, rng):
-    """Return the sums over all rows as one group; a draw chosen at random is tested."""
-    return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
-
-
 @statistical
 @pytest.mark.parametrize("name", TRUE)
 def test_tests_of_true_forecasts_are_at_their_level(name):
@@ -356,10 +351,11 @@ def test_tests_of_true_forecasts_are_at_their_level(name):
     for pits, rng in tables(TRUE[name], 300, 1, count):
         # weights that depend on the person, not on the position in the cell
         for i, one in enumerate((pits, pits.of_members(rng.random(300)))):
-            wrong[i] += sums_of_one_draw(one, rng).tests.p_value[0] < 0.05
+            wrong[i] += sums_of(one, rng).tests.p_value[0] < 0.05
     assert wrong.max() <= most_failures(count)
-    # the tests are twice Bonferroni over two statistics that are nearly independent
-    assert wrong[0] >= most_failures(count, 0.02, 0.5), "the test has power under its level"
+    # twice Bonferroni over two statistics: nearly independent, or one where nearly all are alike
+    least = 0.02 if name.startswith(("Poisson", "atom of 30%")) else 0.01
+    assert wrong[0] >= most_failures(count, least, 0.5), "the test has power under its level"
 
 
 @statistical
@@ -374,7 +370,7 @@ def test_intervals_of_averages_fail_as_seldom_as_stated(name, m):
     count = repeats(2000)
     lost = np.zeros(4, dtype=int)
     for pits, rng in tables(law, 150, m, count):
-        sums = sums_of_one_draw(pits, rng)
+        sums = sums_of(pits, rng)
         ends = (error_intervals(sums, 0.025), coverage_intervals(sums, 0.8, 0.025))
         for i, ((low, high), value) in enumerate(zip(ends, (error, share), strict=True)):
             lost[2 * i] += low[0] > value + 1e-12

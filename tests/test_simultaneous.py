@@ -103,7 +103,9 @@ def planted(n=1200):
 def sums_of(matrix, residual=None, weights=None):
     """Return the sums over all rows as one group; the first draw is tested."""
     pits = Cells(matrix, weights=weights)
-    return GroupRows(pits, pits.drawn[:, 0], residual).sums([np.full(pits.n_samples, True)])
+    return GroupRows(pits, (np.arange(pits.n_samples), 0), residual).sums(
+        [np.full(pits.n_samples, True)]
+    )
 
 
 @pytest.mark.parametrize(("p", "spread"), [(0.3, 0.0), (0.8, 0.4), (0.95, 1.0)])
@@ -220,16 +222,8 @@ def family_of(n_groups):
     # the points of absent parts are those of everyone
     shares = {"everyone": 0.03, "by_forecast": 0.0, "groups": 0.02, "learned": 0.0}
     shares = {name: pytest.approx(share) for name, share in shares.items()}
-    return Family(
-        confidence=0.95,
-        n_groups=n_groups,
-        n_by_forecast=0,
-        n_learned=0,
-        n_tests=2,
-        shares=shares,
-        min_size=150,
-        asymptotic=("bias",),
-    )
+    sizes = {"n_groups": n_groups, "n_by_forecast": 0, "n_learned": 0, "n_tests": 2}
+    return Family(confidence=0.95, shares=shares, min_size=150, asymptotic=("bias",), **sizes)
 
 
 def test_named_and_scanned_groups_are_one_family():

@@ -60,6 +60,12 @@ def counts(n, rng, slope):
     return Forecast.from_poisson(np.exp(0.5 + m)), y
 
 
+def claims(n, rng, more=1.0):
+    """A year's claims of drivers, of whom one in thirty has any."""
+    m = 0.03 * np.exp(rng.normal(0, 0.4, n))
+    return Forecast.from_poisson(m), rng.poisson(more * m).astype(float)
+
+
 def rare(n, rng, centre):
     p = special.expit(rng.normal(centre, 0.8, n))
     return events(p, p, rng)
@@ -101,6 +107,7 @@ CALIBRATED = {
     "spread": (spread, {"power": 1.0}),
     "counts": (counts, {"slope": 1.0}),
     "amounts": (amounts, {}),
+    "claims": (claims, {}),
 }
 
 
@@ -133,6 +140,8 @@ PLANTED = {
     "spread 0.5": (spread, {"power": 0.5}, 300, 50, 0.75),
     "spread 0.75": (spread, {"power": 0.75}, 1000, 50, 0.51),
     "counts": (counts, {"slope": 0.7}, 300, 50, 0.98),
+    # 156 claims, where 98 are expected, and 128 have the p-value 0.025 / 6: 1 point
+    "claims": (claims, {"more": 1.6}, 3000, 0, 0.99),
 }
 
 

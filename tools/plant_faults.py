@@ -51,6 +51,18 @@ class Fault:
 
 FAULTS = (
     Fault(
+        "mean positions in cells that vary like drawn ones",
+        '"level": (level, NULL_VARIANCES["level"] - within)',
+        '"level": (level, NULL_VARIANCES["level"] + 0 * within)',
+        ("test_own_forecast.py", "test_verdicts.py"),
+    ),
+    Fault(
+        "a tolerance of 2 points where nearly all outcomes are alike",
+        "return min(TOLERANCE, 0.4 * variance)",
+        "return TOLERANCE",
+        ("test_verdicts.py",),
+    ),
+    Fault(
         "rows thinned before one of each person is chosen",
         "rows = np.sort(one_row_each(outcomes.person, rows.size, random))",
         "pass",

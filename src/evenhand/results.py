@@ -360,6 +360,9 @@ class Family(Row, frozen=True):
         Least number of rows of a scanned group.
     effective_share : float
         Effective number of rows, as a share of the rows; 1 without weights.
+    variance : float
+        Mean variance of the mean position in a cell under uniform PITs: 1/12 for points, less for
+        wider cells.
     asymptotic : tuple of str
         Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
         others have their confidence in groups of any size.
@@ -373,6 +376,7 @@ class Family(Row, frozen=True):
     shares: dict[str, float]
     min_size: int
     effective_share: float = 1.0
+    variance: float = 1 / 12
     asymptotic: tuple[str, ...] = ()
 
     @property
@@ -971,9 +975,10 @@ class AuditRows(ResultRows, frozen=True, kw_only=True):
     @property
     def most_detectable(self) -> float:
         """Detectable error of all people above which there are too few rows."""
-        # not even a doubling of a rare event would show
+        # not even a doubling of a rare event, or of a rare other outcome, would show
         rate = self.everyone.predicted if self.is_event else None
-        return 0.1 if rate in (None, 0.0, 1.0) else min(0.1, rate, 1 - rate)
+        most = 2 * self.family.variance if rate is None else min(rate, 1 - rate)
+        return min(0.1, most or 0.1)
 
     @property
     def has_command(self) -> bool:

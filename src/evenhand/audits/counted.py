@@ -16,6 +16,7 @@ from evenhand.audits.forecasts import RowCells, RowReader, forecast_of
 from evenhand.audits.group_tests import Summed, defined
 from evenhand.calibration import (
     CURVE_LEVELS,
+    NULL_VARIANCES,
     PIT_BINS,
     GroupRows,
     GroupSums,
@@ -186,6 +187,8 @@ def count_rows(
     # tests use the same draw of each person as the certificate
     valued = GroupRows.of(cells, residual, deepcopy(random), rows.binary, plan.centre)
     sums = valued.totals([np.ones(y.size, dtype=np.bool_), *groups.values()])
+    # in a block no outcome may have a cell
+    sums = {f"{name} variance": sums["n"] * one for name, one in NULL_VARIANCES.items()} | sums
     sums["histogram"] = bin_sums(cells, BARS, np.ones(y.size))
     is_hurdle = rows.kind is OutcomeKind.HURDLE
     base, positive = None if is_hurdle else _base_of(rows, plan), None

@@ -275,6 +275,7 @@ def tested_groups(
         shares=shares,
         min_size=options.min_size,
         effective_share=float(pooled.n_effective[0]) / n,
+        variance=float(pooled.variance("level")[0]),
         asymptotic=tuple(name for name, needs_many in limits.items() if needs_many),
     )
     probable = [
@@ -328,7 +329,7 @@ def _given(
     sizes = [float(masses[of_key == key].sum()) for key in keys]
     measured = max(sizes, default=0.0) / float(pooled.weight[0])
     error = float(pooled.error[0])
-    return given_forecast(rows.u, keys, measured or error, share, weights, error)
+    return given_forecast(rows.positions, keys, measured or error, share, weights, error)
 
 
 def _everyone(pooled: Summed, given: GivenForecast, family: Family) -> Finding:

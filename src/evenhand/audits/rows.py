@@ -64,7 +64,8 @@ class Search:
         Error that does not matter, 0 to 1: a significant group whose estimated error is beyond it
         is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
         differences of event rate and probability, at most a fifth of the mean probability of the
-        event, or of its absence.
+        event, or of its absence. For counts, amounts and times of which nearly all have one value,
+        such as 0, at most a tenth of the probability of others.
     confidence : float, default 0.95
         Confidence level of the certificate, and of all tests and intervals of groups together.
     n_simulations : int, default 20
@@ -107,21 +108,22 @@ class Search:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def tolerance_for(self, probability: float | None) -> float:
+    def tolerance_for(self, probability: float | None, variance: float) -> float:
         """Return the tolerance: as given, or 2 points; of rates at most a fifth of the rate.
 
-        `probability` is the mean probability of 0/1 outcomes, None for others: the tolerance
-        depends on the forecasts alone (verdict: 3).
+        `probability` is the mean probability of 0/1 outcomes, whose tolerance depends on the
+        forecasts alone (verdict: 3); None for others, whose mean positions have this variance. Of
+        an event of probability p that is `p (1 - p) / 4`, and the W1 error half of that in rates.
 
         Examples
         --------
-        >>> Search().tolerance_for(None), Search().tolerance_for(0.05)
+        >>> Search().tolerance_for(None, 1 / 12), Search().tolerance_for(0.05, 0.012)
         (0.02, 0.01)
         """
         if self.tolerance is not None:
             return self.tolerance
         if probability is None:
-            return TOLERANCE
+            return min(TOLERANCE, 0.4 * variance)
         return min(TOLERANCE, min(probability, 1 - probability) / 5)
 
 

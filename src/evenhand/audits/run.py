@@ -206,7 +206,7 @@ def audit_rows(
         target=target,
         rounding_step=rows.step,
         grid_share=grid_share,
-        tolerance=options.tolerance_for(everyone.predicted),
+        tolerance=options.tolerance_for(everyone.predicted, tested.family.variance),
         family=tested.family,
         groups=tuple(tested.groups),
         scan=tuple(tested.scan),
@@ -369,9 +369,9 @@ def audit(
     mean probabilities; of everyone it is their mean distance by tenth of the score.
 
     An outcome with a positive probability has a cell of PITs, from the distribution function just
-    below to that at the outcome. Estimates average over the positions of PITs in their cells; tests
-    and bounds use one position per person, drawn from `random_state` (outcomes: 4.3). An outcome
-    with atoms under a continuous forecast is audited by its rounding cells, and
+    below to that at the outcome. Estimates and tests of groups average over the positions of PITs
+    in their cells; bounds use one position per person, drawn from `random_state`. An outcome with
+    atoms under a continuous forecast is audited by its rounding cells, and
     `Audit.grid_share` is the share of the average error that rounding may explain.
 
     Of times that may be cut off, tests use randomized PITs of the censored distribution, which

@@ -233,7 +233,10 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
     family, n = rows.family, rows.n_samples
     level = family.shares["everyone"] / (family.n_tests or 1)
     variance = _variance(rows) if rows.is_event else None
-    yield Detectable(n=n, error=detectable_error(family.effective_share * n, level, variance))
+    # fewer rows of wide cells, whose mean positions vary less than points, show the same error
+    narrow = 1.0 if rows.is_event else 12 * family.variance or 1.0
+    effective = family.effective_share / narrow
+    yield Detectable(n=n, error=detectable_error(effective * n, level, variance))
     kinds = ("groups", (*rows.named, *rows.scan)), ("by_forecast", rows.by_forecast)
     for kind, found in kinds:
         number, share = family.part(kind)
@@ -246,8 +249,8 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
         for one in (middle, least) if middle is not least else (least,):
             chance = _predicted(one, _predicted(rows.everyone))
             variance = chance * (1 - chance) if rows.is_event else None
-            effective = family.effective_share * one.n
-            yield Detectable(n=one.n, error=detectable_error(effective, level, variance))
+            error = detectable_error(effective * one.n, level, variance)
+            yield Detectable(n=one.n, error=error)
         return
 
 

@@ -51,6 +51,7 @@ from evenhand.calibration.group_sums import (
     COVERED,
     LEAST_EFFECTIVE,
     MEASURES,
+    NULL_VARIANCES,
     GroupRows,
     GroupSums,
     check_events,

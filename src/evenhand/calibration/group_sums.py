@@ -252,6 +252,12 @@ COVERED = (0.8, 0.9)
 LEAST_EFFECTIVE = 150
 """Fewest effective rows of a group that is tested if rows have weights (verdict: 4)."""
 
+NULL_VARIANCES = {"level": 1 / 12, "spread": 1 / 48}
+"""Variances of level and spread of a uniform PIT."""
+
+SLOPES = {"level": 1.0, "spread": 0.5}
+"""By how much the variance of level and spread grows at most with the W1 error."""
+
 LEAST_EVENTS = 50
 """Fewest events, and fewest people without the event, for an empirical variance."""
 
@@ -262,6 +268,31 @@ MOST_SHARE = 0.05
 """Largest share of one row in the variance of a weighted mean that has an interval."""
 
 
+def mean_positions(low: Floats, high: Floats) -> dict[str, Pair]:
+    """Return level `u - 1/2` and spread `|u - 1/2| - 1/4` of cells, with variances, shape (n,).
+
+    Both are means over positions `u` in the cell. Under uniform PITs they have mean 0, and by the
+    law of total variance the mean variances 1/12 and 1/48 less those within the cells.
+
+    Examples
+    --------
+    >>> mean_positions(np.array([0.9, 0.0]), np.array([0.9, 0.5]))["level"]
+    (array([ 0.4 , -0.25]), array([0.08333333, 0.0625    ]))
+    """
+    below, above = low - 0.5, high - 0.5
+    level, within = (below + above) / 2, (high - low) ** 2 / 12
+    distance = np.abs(level)
+    inside = (below < 0) & (above > 0)
+    parts = below[inside] ** 2 + above[inside] ** 2
+    distance[inside] = parts / (2 * (above[inside] - below[inside]))
+    # rounding errors in the variance of the distance
+    apart = np.clip(level**2 + within - distance**2, 0.0, NULL_VARIANCES["spread"])
+    return {
+        "level": (level, NULL_VARIANCES["level"] - within),
+        "spread": (distance - 0.25, NULL_VARIANCES["spread"] - apart),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class GroupRows:
     """Rows whose values are summed over groups.
@@ -270,9 +301,8 @@ class GroupRows:
     ----------
     cells : Cells of n rows
         PITs; weights are positive.
-    u : ndarray of shape (n,)
-        One PIT per person, which all tests share: a position in the cell, as tests have exact null
-        distributions (outcomes: 4.3).
+    chosen : tuple of two ndarrays of int, shape (n,)
+        Place among the cells of one draw per person, which all tests share.
     residual : ndarray of shape (n,) or None
         Outcome minus mean of the forecast; of 0/1 outcomes minus the probability.
     events : Events or None
@@ -283,7 +313,7 @@ class GroupRows:
     """
 
     cells: Cells
-    u: Floats
+    chosen: tuple[Ints, Ints]
     residual: Floats | None
     events: Events | None = None
     centre: float = 0.0
@@ -298,26 +328,34 @@ class GroupRows:
         centre: float | None = None,
     ) -> GroupRows:
         """Choose one draw per person; residuals are centred at their mean by default."""
-        u = cells.drawn[cells.one_draw_each(random_state)]
+        chosen = cells.one_draw_each(random_state)
         residual = residual if events is None else events[0] - events[1]
         if centre is None and residual is not None:
             centre = float(np.average(residual, weights=cells.weights))
-        return cls(cells, u, residual, events, centre or 0.0)
+        return cls(cells, chosen, residual, events, centre or 0.0)
+
+    @cached_property
+    def positions(self) -> dict[str, Pair]:
+        """`mean_positions` of the chosen cells."""
+        return mean_positions(self.cells.low[self.chosen], self.cells.high[self.chosen])
 
     @cached_property
     def values(self) -> dict[str, Floats]:
         """Values of the rows by name, each of shape (n,).
 
-        They are 1, level `u - 1/2` and spread `|u - 1/2| - 1/4`, for each level the share of draws
-        whose interval covers the outcome, for 0/1 outcomes `EVENT_NAMES`, and the first three
-        powers of the residual. With weights `w` all but the first are multiplied by `w`, and there
-        are also products of shares with `w^2`, and `w^2` and `w` themselves.
+        They are 1, level and spread, of cells that are not points with their variances, for each
+        level the share of draws whose interval covers the outcome, for 0/1 outcomes `EVENT_NAMES`,
+        and the first three powers of the residual. With weights `w` all but the first are
+        multiplied by `w`, and there are also products of shares with `w^2`, and `w^2` and `w`
+        themselves.
         """
         w = self.cells.weights
         times: Floats | float = 1.0 if w is None else w
-        level = self.u - 0.5
-        spread = np.abs(level) - 0.25
-        found = {"n": np.ones(level.size), "level": times * level, "spread": times * spread}
+        found = {"n": np.ones(self.cells.n_samples)}
+        for name, (value, variance) in self.positions.items():
+            found[name] = times * value
+            if not self.cells.are_points:
+                found[f"{name} variance"] = times * variance
         if self.events is not None:
             found |= dict(zip(EVENT_NAMES, event_values(self.events) * times, strict=True))
         else:
@@ -360,12 +398,12 @@ class GroupRows:
         # probabilities of membership are weights: estimates are sum p z / sum p
         part = GroupRows(
             self.cells.of_members(members),
-            self.u[some],
+            (np.arange(some.sum()), self.chosen[1][some]),
             None if self.residual is None else self.residual[some],
             None if self.events is None else self.events.take(some),
             self.centre,
         )
-        return part.sums([np.ones(part.u.size, dtype=np.bool_)])
+        return part.sums([np.ones(part.cells.n_samples, dtype=np.bool_)])
 
     def summed(
         self,
@@ -474,9 +512,11 @@ class GroupSums:
     def tests(self) -> GroupTests:
         """Tests that the PITs of each group are uniform, by their level and their spread.
 
-        Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance
-        1/48. Both are sums of uniform variables, whose tails beyond two standard errors are lighter
-        than the normal tails that are used.
+        Both are standardized by their variances under uniform PITs. Sums over points are sums of
+        uniform variables, whose tails beyond two standard errors are lighter than the normal tails
+        that are used. Variances between cells are estimated by the widths of the cells: with few
+        outcomes beside a frequent one the estimate grows with their number, as the skewness of the
+        number asks for.
 
         For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
         tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities
@@ -492,9 +532,15 @@ class GroupSums:
             return _weighted_tests(self)
         if self.has_events:
             return _event_tests(self)
-        z_level = self["level"] * np.sqrt(12 / self.n)
-        z_spread = self["spread"] * np.sqrt(48 / self.n)
-        return _tested(z_level, z_spread)
+        return _tested(
+            *(divided(self[name], np.sqrt(self.n * self.variance(name))) for name in NULL_VARIANCES)
+        )
+
+    def variance(self, name: str) -> Floats:
+        """Return the mean variance of the level or the spread under uniform PITs."""
+        if f"{name} variance" in self.sums:
+            return self[f"{name} variance"] / self.weight
+        return np.full(len(self), NULL_VARIANCES[name])
 
     @property
     def n(self) -> Floats:
@@ -846,18 +892,19 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
 
     `u` and `|u - 1/2|` are 1-Lipschitz functions, so their means differ from those of a uniform
     variable by at most the error `d`. Their squared deviations from 1/2 and 1/4 are Lipschitz with
-    constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`. The lower end
+    constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`, less the mean
+    variance within the cells if they are means over these. The lower end
     is the smallest `d` that a normal test of each does not reject, at a quarter of the error
     probability for each direction of each. It is positive only if the test of the group rejects.
     """
     z = -special.ndtri(tail / 4)
 
-    def least(moment: str, variance: float, slope: float) -> Floats:
-        x = np.abs(sums[moment]) / sums.weight
-        return least_root(x, variance, sums.n_effective, z, slope)
+    def least(name: str) -> Floats:
+        x = np.abs(sums[name]) / sums.weight
+        return least_root(x, sums.variance(name), sums.n_effective, z, SLOPES[name])
 
-    low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
-    # one draw per person, at one position in its cell, may deviate more than their averages
+    low = np.maximum(least("level"), least("spread"))
+    # one draw per person may deviate more than their average
     return np.minimum(low, sums.error)
 
 
@@ -1011,7 +1058,7 @@ def rate_error(
 
 
 def given_forecast(
-    u: Floats,
+    positions: Mapping[str, Pair],
     keys: Mapping[str, Floats],
     measured: float,
     share: float,
@@ -1020,12 +1067,12 @@ def given_forecast(
 ) -> GivenForecast:
     """Return the mean W1 error given level and spread of the forecast, with the tests of everyone.
 
-    The keys are values of the forecasts, such as their means, and `measured` is the largest mean
-    error of the groups by one of them. The W1 error of all PITs together, `pooled`, is at most the
-    error given the forecast. The lower end fails with probability `share`, and is positive only if
-    the tests reject at it.
+    `positions` are `mean_positions`, `keys` values of the forecasts, such as their means, and
+    `measured` is the largest mean error of the groups by one of them. The W1 error of all PITs
+    together, `pooled`, is at most the error given the forecast. The lower end fails with
+    probability `share`, and is positive only if the tests reject at it.
     """
-    n = u.size
+    n = positions["level"][0].size
     w = np.ones(n) if weights is None else weights / weights.mean()
     size = n_effective(w)
     trends = {f"trend of {name}": 2 * mid_ranks(key, weights) - 1 for name, key in keys.items()}
@@ -1034,17 +1081,15 @@ def given_forecast(
     z, t = -float(special.ndtri(tail)), -float(special.stdtrit(size - 1, tail))
     tests: dict[str, float] = {}
     sizes, roots = [], [0.0]
-    values = {"level": (u - 0.5, 1 / 12, 1.0), "spread": (np.abs(u - 0.5) - 0.25, 1 / 48, 0.5)}
     for name, c in {"": np.ones(n), **trends}.items():
-        squares = float((w * c**2).mean())
-        for kind, (value, variance, slope) in values.items():
+        for kind, (value, variance) in positions.items():
             label = kind if not name else name if kind == "level" else f"{name}, spread"
             part = w * c * value
             sizes.append(abs(float(part.sum())) / n)
             if weights is None:
-                total = float(part.sum()) / (n * squares * variance) ** 0.5
-                tests[label] = float(two_sided(total))
-                roots.append(float(least_root(sizes[-1], squares * variance, n, z, slope)))
+                left = float((c**2 * variance).mean())
+                tests[label] = float(two_sided(part.sum() / (n * left) ** 0.5)) if left else 1.0
+                roots.append(float(least_root(sizes[-1], left, n, z, SLOPES[kind])))
             else:
                 tests[label], _, deviation = weighted_p_value(part, size)
                 roots.append(sizes[-1] - t * deviation / n)
