@@ -851,7 +851,7 @@ FAULTS = (
     ),
     Fault(
         "rows of positive weight matched with the masks of others",
-        "kept = np.flatnonzero(np.asarray(sample_weight))",
+        "kept = np.flatnonzero(sample_weight)",
         "kept = np.arange(np.count_nonzero(np.asarray(sample_weight)))",
         ("test_overlapping_repairs.py",),
     ),

@@ -26,17 +26,15 @@ def softplus(x: Floats) -> Floats:
 
 def log_softplus(x: Floats) -> Floats:
     """Logarithm of log(1 + exp(x)), which approaches x far below zero."""
-    return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
+    return np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0))))
 
 
 def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
     """Logarithm of exp(x) - 1 where x may underflow, so that `log_x` is needed too."""
-    return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
+    return np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2)
 
 
 def log1mexp(log_p: Floats) -> Floats:
     """Logarithm of 1 - p from log p."""
     with np.errstate(divide="ignore"):
-        return np.asarray(
-            np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p)))
-        )
+        return np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p)))

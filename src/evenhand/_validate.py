@@ -405,7 +405,7 @@ def check_weights(weights: ArrayLike | None, n_samples: int, name: str = "sample
     refuse_entry(name, checked, checked < 0, "be at least 0")
     if not checked.any():
         raise bad_input(name, "have a positive sum", "zeros only")
-    return np.asarray(checked / checked.mean())
+    return checked / checked.mean()
 
 
 def check_indices(values: ArrayLike, n: int, what: str) -> None:
@@ -426,7 +426,7 @@ def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
         got = {"list": "lists", "ndarray": "lists", "dict": "structs or maps"}.get(kind, kind)
         remedy = "drop the column, or write its parts as separate columns"
         raise bad_input(place, "contain single values", got, remedy) from error
-    return np.asarray(codes, dtype=np.intp), distinct
+    return codes, distinct
 
 
 def is_container(value: Any) -> bool:

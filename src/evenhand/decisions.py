@@ -110,7 +110,7 @@ class StepLoss:
             total += rises[..., j] * tail.plain(upper=True)
             total += falls[..., j] * tail.plain(upper=False)
         # rounding errors must not make an expectation smaller than the least loss, or negative
-        return np.asarray(np.maximum(total, values.min(axis=-1)))
+        return np.maximum(total, values.min(axis=-1))
 
     def _along(self, shape: tuple[int, ...]) -> Pair:
         """Return cuts and values that broadcast against outcomes, with one more axis."""
@@ -455,7 +455,7 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         raise InputError(
             f"{name} must be monotone in the outcome, but changes direction at y = {y[i, k]:g}"
         )
-    return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))
+    return rises.astype(np.intp) - falls.astype(np.intp)
 
 
 # --- how often a loss exceeds the promised loss
@@ -732,7 +732,7 @@ def _factor(ways: Ints, chosen: Ints, is_randomized: bool) -> tuple[int, str]:
 
 def _both(ways: Ints) -> Mask:
     """Return whether each row contains both directions."""
-    return np.asarray((ways > 0).any(axis=1) & (ways < 0).any(axis=1))
+    return np.any(ways > 0, axis=1) & np.any(ways < 0, axis=1)
 
 
 def _interval(

@@ -125,7 +125,7 @@ def check_person_labels(person: ArrayLike, n_samples: int) -> NDArray[np.intp]:
     labels = np.asarray(person)
     if labels.shape != (n_samples,):
         raise bad_input("person", f"have one label per row ({n_samples})", f"shape {labels.shape}")
-    missing = np.asarray(pd.isna(labels))
+    missing = pd.isna(labels)
     if missing.any():
         row = int(np.argmax(missing))
         raise InputError(f"person[{row}] is missing; give each row the label of a person")
@@ -133,7 +133,7 @@ def check_person_labels(person: ArrayLike, n_samples: int) -> NDArray[np.intp]:
         labels = np.array(
             [_label(label, f"person[{row}]") for row, label in enumerate(labels.tolist())]
         )
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def _label(label: Any, place: str) -> str:

@@ -550,7 +550,7 @@ class Forecast:
         cells are open; by default none is.
         """
         low, high = map(self._per_person, Rounding(step, span).ends(as_outcomes(y).value))
-        return np.asarray(self.distribution.log_between(low, high) - np.log(step))
+        return self.distribution.log_between(low, high) - np.log(step)
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Quantiles at `p`, shape of the batch; a list of probabilities adds a last axis."""

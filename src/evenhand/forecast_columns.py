@@ -613,4 +613,4 @@ def _with_sum_1(probabilities: Floats) -> Floats:
             " sum",
             stacklevel=2,
         )
-    return np.asarray(probabilities / total[:, None])
+    return probabilities / total[:, None]

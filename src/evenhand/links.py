@@ -224,7 +224,7 @@ class MeanPITTable:
         for power in powers[-2::-1]:
             value *= x
             value += power.take(panel)
-        return np.asarray(value * np.exp(inside - t))
+        return value * np.exp(inside - t)
 
 
 # --- links
@@ -364,7 +364,7 @@ class Link(ABC):
         errors = panels.sum(axis=-1) + self._panel_errors(
             low, *gauss_legendre(halves, order=8)
         ).sum(axis=-1)
-        return np.asarray(errors.reshape(values.shape))
+        return errors.reshape(values.shape)
 
     def cell_error(self, u: ArrayLike) -> Floats:
         """Pathwise error `integral (H(u; r) - r)_+ dr` of a person whose base PIT is at least `u`.
@@ -457,7 +457,7 @@ class Link(ABC):
     def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
         """Return integrals of `|H(u; r) - r|` over panels of draws, (n, panels), for u <= 1/2."""
         turned = self.ppf_lower(safe_log(u)[:, None, None], nodes, np.array(False))
-        return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
+        return (np.abs(turned - nodes) * weights).sum(axis=-1)
 
     def _kink(self, u: Floats) -> Floats:
         """Return the draw `r` with `H(u; r) = r`, for u <= 1/2.
@@ -469,7 +469,7 @@ class Link(ABC):
             return np.exp(self.log_cdf_lower(np.log(r), r))
 
         def excess(r: Floats, *u: Any) -> Floats:
-            return np.asarray(diagonal(r) - u[0])
+            return diagonal(r) - u[0]
 
         # K(r; r) increases from 0 to 1/2 at r = 1/2, up to rounding errors
         ends = LEAST_DRAW, 0.5
@@ -655,7 +655,7 @@ class Laplace(Link):
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
         log_z = np.log(_normalizer(self.kappa, r)) - np.log(self.kappa)
-        return np.asarray(-self.kappa * np.abs(np.exp(log_c) - r) - log_z)
+        return -self.kappa * np.abs(np.exp(log_c) - r) - log_z
 
 
 def _normalizer(kappa: float, r: Floats) -> Floats:
@@ -712,7 +712,7 @@ class Gaussian(Link):
         return special.log_ndtr(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
 
     def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
-        score = np.asarray(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
+        score = self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r)
         return special.ndtr(np.negative(score, out=score, where=far))
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:
@@ -805,7 +805,7 @@ class Entropic(Link):
         log_s = self._potential.log_length(log_mass)
         low = np.minimum(log_s, np.log(t))
         high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
-        return np.asarray(np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0))
+        return np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0)
 
     def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         t, is_low, log_mass = self._log_mass_of(log_u, r)
@@ -833,9 +833,7 @@ class Entropic(Link):
         s = np.exp(log_c) * self.kappa
         t = r * self.kappa
         # a(c) a(r) = kappa / (2 g(s) g(t))
-        return np.asarray(
-            np.log(2 * self.kappa) - potential.log_2g(s) - potential.log_2g(t) - np.abs(s - t)
-        )
+        return np.log(2 * self.kappa) - potential.log_2g(s) - potential.log_2g(t) - np.abs(s - t)
 
 
 def _log1m(p: Floats) -> Floats:
@@ -854,15 +852,13 @@ class Profile(NamedTuple):
     """Integral of log(g / g(0)) over that length."""
 
     def v(self, tau: Floats) -> Floats:
-        return np.asarray(np.sqrt(self.gap / self.peak_squared) * np.sinh(tau))
+        return np.sqrt(self.gap / self.peak_squared) * np.sinh(tau)
 
     def ds(self, tau: Floats) -> Floats:
         v = self.v(tau)
         curve = special.hyp1f1(1.0, 3.0, -2 * v**2)
         # sqrt(1 + F sinh^2), with cosh factored out so that nothing overflows
-        return np.asarray(
-            np.sqrt(2.0) * np.exp(-(v**2)) / np.sqrt(1 + (curve - 1) * np.tanh(tau) ** 2)
-        )
+        return np.sqrt(2.0) * np.exp(-(v**2)) / np.sqrt(1 + (curve - 1) * np.tanh(tau) ** 2)
 
     @property
     def end(self) -> float:
@@ -1018,7 +1014,7 @@ class _Potential:
 
     def log_2g_at(self, near: Floats) -> Floats:
         """Return `log_2g` from the distance to the nearer end."""
-        return np.asarray(self._log_g(near) + np.log(2.0))
+        return self._log_g(near) + np.log(2.0)
 
     def half_turn(self, near: Floats) -> Floats:
         """Return K(s; s) in the lower half from the distance to the end; 0 to 1/2, increasing."""
@@ -1115,7 +1111,7 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     refuse_entry("error", errors, errors >= 1, rule, "fractions: 0.1, not 10")
     refuse_entry("error", errors, ~((errors > 0) & (errors <= WORST)), rule)
     part = np.minimum(errors, FREE) / FREE
-    return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
+    return _main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part)
 
 
 def _main_term(part: Floats) -> Floats:

@@ -225,7 +225,7 @@ class Outcomes(OneLine):
         """Who was seen without the event until the horizon, shape (n,)."""
         if self.horizon is None:
             return np.zeros(self.n_samples, dtype=np.bool_)
-        return np.asarray(~self.happened & (self.value >= self.horizon))
+        return ~self.happened & (self.value >= self.horizon)
 
     @property
     def is_lost(self) -> Mask:
@@ -244,7 +244,7 @@ class Outcomes(OneLine):
         end = float((self.entered + self.y).max())
         # dates and times in units such as years are rounded
         slack = 1e-9 * max(abs(end), self.horizon)
-        return np.asarray(self.entered + self.horizon <= end + slack)
+        return self.entered + self.horizon <= end + slack
 
     def take(self, rows: Any) -> Outcomes:
         """Return the outcomes of some people, by a mask, a slice or row numbers."""
@@ -300,7 +300,7 @@ def _events(event: ArrayLike, n: int) -> Mask:
     values = check_rows("event", event, n)
     remedy = "give 1 where the event was observed, 0 where the time is cut off"
     refuse_entry("event", values, (values != 0) & (values != 1), "be 0 or 1", remedy)
-    return np.asarray(values == 1)
+    return values == 1
 
 
 def _entered(entered: Any, n: int) -> Floats:
@@ -315,7 +315,7 @@ def _entered(entered: Any, n: int) -> Floats:
         return check_finite("entered", numbers(column, place))
     found = as_numbers(dates(column, place), "date")
     refuse_entry("entered", found, np.isnan(found), "be a date", "fill it")
-    return np.asarray(found - found.min())
+    return found - found.min()
 
 
 # --- grids and cells of rounded outcomes (outcomes: 4.3)

@@ -206,8 +206,7 @@ def _forecast(estimator: Any, X: Any) -> Forecast:
         remedy = "wrap other estimators and pipelines: RandomizedRegressor(pipeline)"
         raise bad_input("estimator", rule, type(estimator).__name__, remedy)
     # with fixed draws, equal for all people, scores of two models differ by the models only
-    forecast: Forecast = estimator.forecast(X, nodes(SCORED_DRAWS))
-    return forecast
+    return estimator.forecast(X, nodes(SCORED_DRAWS))
 
 
 # --- scores of forecasts per person (method: front)

@@ -134,7 +134,7 @@ def _stretches(strips: Strips, heights: Heights, mass: float) -> Floats:
     tops = cap(heights.top, right[1:-1], low[1:-1])
     highest = np.minimum(right, np.concatenate(([0.0], tops, [0.0]))[:, None])
     total += width[:, None] * np.maximum(highest - left[:, None], 0.0)
-    return np.asarray(total + width * (right - left))
+    return total + width * (right - left)
 
 
 def _longest_path(stretches: Floats, strips: Strips) -> float:

@@ -131,8 +131,7 @@ class Promise:
         """Return the promise as JSON values."""
         link, envelope = self.link, self.envelope
         own = {"link": link and link.name, "alpha": link and link.alpha}
-        values: dict[str, Any] = plain(vars(self) | own | {"envelope": envelope and vars(envelope)})
-        return values
+        return plain(vars(self) | own | {"envelope": envelope and vars(envelope)})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -669,7 +668,7 @@ class Certificate(Summarized):
         # the band of Dvoretzky, Kiefer and Wolfowitz on one side (Massart 1990)
         margin = np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * n))
         bounds = np.minimum(self.ratio * (1 - (n - reached) / n + margin), 1.0)
-        return np.asarray(bounds.reshape(thresholds.shape))
+        return bounds.reshape(thresholds.shape)
 
     def chain(self, mass: float) -> float:
         """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.

@@ -354,8 +354,7 @@ def certificate_of(
         "written_by": f"evenhand {__version__}",
     }
     # unknown numbers, such as the widths of counts that are nearly always equal, are null
-    found: dict[str, Any] = plain(made)
-    return found
+    return plain(made)
 
 
 def values_of(chosen: selection.Selection) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Tail(NamedTuple):
     @classmethod
     def at_score(cls, score: Floats) -> Tail:
         """Return the tail of the standard normal distribution beyond a score."""
-        return cls(np.asarray(special.log_ndtr(-np.abs(score))), score > 0)
+        return cls(special.log_ndtr(-np.abs(score)), score > 0)
 
     def near(self) -> Tail:
         """Return the same outcome by its smaller tail."""
@@ -142,8 +142,8 @@ class Knots(NamedTuple):
         total = (cells * between).sum(axis=-1)
         total = total + self.left[..., 0] * at[..., 0] + (1 - self.right[..., -1]) * at[..., -1]
         if self.left is self.right:
-            return np.asarray(total)
-        return np.asarray(total + ((self.right - self.left) * at).sum(axis=-1))
+            return total
+        return total + ((self.right - self.left) * at).sum(axis=-1)
 
     def expectation(self, at: Floats) -> Floats:
         """Mean of a function that is about linear between the knots, from its values there."""
@@ -183,7 +183,7 @@ def _crps(values: Floats, left: Floats, right: Floats, point: Floats) -> Floats:
     # beyond the knots F is 0 or 1, and the integrand up to the outcome is 1
     y = point[..., 0]
     outside = np.maximum(low[..., 0] - y, 0.0) + np.maximum(y - high[..., -1], 0.0)
-    return np.asarray(inner + outside)
+    return inner + outside
 
 
 def in_blocks(evaluate: Callable[..., Floats], *arrays: Any, width: int = 1) -> Floats:
@@ -311,8 +311,7 @@ class Distribution(ABC):
 
     @property
     def _inside(self) -> Distribution:
-        found: Distribution = getattr(self, str(self.inner))
-        return found
+        return getattr(self, str(self.inner))
 
     @cached_property
     def batch_shape(self) -> tuple[int, ...]:
@@ -531,7 +530,7 @@ def score_grid(reach: float, step: float) -> Floats:
 def over_scores(scores: Floats, values: Floats) -> Floats:
     """Return means over the normal density by the trapezoidal rule; scores on the last axis."""
     weights = np.exp(-scores * scores / 2)
-    return np.asarray(values @ (weights / weights.sum()))
+    return values @ (weights / weights.sum())
 
 
 D = TypeVar("D", bound=Distribution)

@@ -94,7 +94,7 @@ class Normal(Distribution, loc=0, scale=0):
         return self.loc + self.scale * np.where(tail.upper, -score, score)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return np.asarray(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
+        return -0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI
 
     def mean(self) -> Floats:
         return self.loc
@@ -105,7 +105,7 @@ class Normal(Distribution, loc=0, scale=0):
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Gneiting & Raftery 2007)
         gap = as_floats("y", y) - self.loc
-        return np.asarray(_mean_abs(gap, self.scale) - self.scale / np.sqrt(np.pi))
+        return _mean_abs(gap, self.scale) - self.scale / np.sqrt(np.pi)
 
 
 # --- mixtures: exact quantiles, and tables of quantiles for integrals
@@ -183,7 +183,7 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
 
     def point(self, tail: Tail) -> Floats:
         near = tail.near()
-        depth = np.asarray(special.ndtri_exp(near.log))
+        depth = special.ndtri_exp(near.log)
         return self._at_scores(np.where(near.upper, -depth, depth))[0]
 
     def _at_scores(self, scores: Floats) -> Pair:
@@ -324,12 +324,12 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
         return total
 
     def mean(self) -> Floats:
-        return np.asarray((self.weights * self.loc).sum(axis=-1))
+        return (self.weights * self.loc).sum(axis=-1)
 
     def std(self) -> Floats:
         # moments about the mean, so that large offsets do not cancel
         spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
-        return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
+        return np.sqrt((self.weights * spread).sum(axis=-1))
 
     @cached_property
     def _moments(self) -> tuple[Floats, ...]:
@@ -356,7 +356,7 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
             spread = np.sqrt(variance[..., :i] + variance[..., i, None])
             gaps = _mean_abs(self.loc[..., :i] - self.loc[..., i, None], spread)
             found = found - self.weights[..., i] * np.einsum(SUMS, self.weights[..., :i], gaps)
-        return np.asarray(found)
+        return found
 
 
 def _scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, ...]:
@@ -394,7 +394,7 @@ def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     """Return E|X| for normal X."""
     z = loc / scale
     distance = z * special.erf(z * np.sqrt(0.5)) + 2 * np.exp(-0.5 * z * z - LOG_ROOT_2PI)
-    return np.asarray(scale * distance)
+    return scale * distance
 
 
 class Samples(NormalMixture, weights=1, loc=1, scale=1, values=1):
@@ -533,7 +533,7 @@ class Counts(Distribution):
         log = b[:, None] * np.log1p(-ratio[:, None] * np.expm1(-s)) - a[:, None] * s
         integral = np.log(np.exp(log + x) @ weights) - np.log(rate)
         share = np.where(upper, self.rate, size) * (1 + self.dispersion * k)
-        return np.asarray(self._log_mass_of(k) + np.log(share) + integral)
+        return self._log_mass_of(k) + np.log(share) + integral
 
     def point(self, tail: Tail) -> Floats:
         log, upper, _ = np.broadcast_arrays(*tail.near(), np.empty(self.batch_shape))
@@ -580,10 +580,10 @@ class Counts(Distribution):
             score = low + (high - low) * np.linspace(0.0, 1.0, size)
             ends = np.where(is_wide, wide.point(Tail.at_score(score)), ends)
         before = np.concatenate((ends[..., :1] - 1, ends[..., :-1]), axis=-1)
-        return np.asarray((before + 1 + ends) / 2), ends
+        return (before + 1 + ends) / 2, ends
 
     def std(self) -> Floats:
-        return np.asarray(np.sqrt(self.rate + self.dispersion * self.rate**2))
+        return np.sqrt(self.rate + self.dispersion * self.rate**2)
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Wei & Held 2014); the mean of Y up to k is the mean times the
@@ -592,7 +592,7 @@ class Counts(Distribution):
         k = np.floor(point)
         first = (point - self.rate) * (2 * self.cdf(point) - 1)
         first = first + 2 * self.rate * (1 + self.dispersion * k) * np.exp(self.log_mass(k))
-        return np.asarray(first - self._half_difference())
+        return first - self._half_difference()
 
 
 def _deviance(k: Floats, mean: Floats, gap: Floats) -> Floats:
@@ -643,7 +643,7 @@ class Poisson(Counts, rate=0):
         twice = 2 * self.rate
         least = np.minimum(twice, LARGE_BESSEL)
         bessel = special.ive(0, least) + special.ive(1, least)
-        return np.asarray(self.rate * bessel * np.sqrt(least / twice))
+        return self.rate * bessel * np.sqrt(least / twice)
 
 
 class NegativeBinomial(Counts, rate=0, dispersion=0):
@@ -692,7 +692,7 @@ class NegativeBinomial(Counts, rate=0, dispersion=0):
         failures = _deviance(k, trials * odds / (1 + odds), gap)
         successes = _deviance(size, trials / (1 + odds), -gap)
         rests = _stirling_rest(trials) - _stirling_rest(size) - _stirling_rest(k)
-        return np.asarray(np.log(size / trials) + rests - failures - successes)
+        return np.log(size / trials) + rests - failures - successes
 
     def _half_difference(self) -> Floats:
         # for an integer D, E|D| is the integral of (1 - E cos(tD)) / (1 - cos t) over a period, by
@@ -702,7 +702,7 @@ class NegativeBinomial(Counts, rate=0, dispersion=0):
             spread = 4 * mean * (1 + dispersion * mean)
             u = DIFFERENCE_NODES - np.log1p(spread) / 2
             log_square = np.log1p(dispersion * spread * special.expit(2 * u)) / dispersion
-            return np.asarray((-np.expm1(-log_square) * np.exp(-u)) @ DIFFERENCE_WEIGHTS)
+            return (-np.expm1(-log_square) * np.exp(-u)) @ DIFFERENCE_WEIGHTS
 
         return in_blocks(integral, self.rate[..., None], self.dispersion[..., None])
 
@@ -734,7 +734,7 @@ def entries(array: Floats, index: Ints, row: Any = None) -> Floats:
     if array.size == array.shape[-1] and index.ndim >= array.ndim - 1:
         return array.ravel()[index]
     if row is not None:
-        return np.asarray(array[row, index])
+        return array[row, index]
     shape = np.broadcast_shapes(array.shape[:-1], index.shape)
     full = np.broadcast_to(array, (*shape, array.shape[-1]))
     place = np.broadcast_to(index, shape)[..., None]
@@ -809,7 +809,7 @@ class Piecewise(Distribution):
     def mean(self) -> Floats:
         # the knots have the probability of the tails at their ends
         (p, q), (low, high) = np.exp(self._beyond), self._lengths
-        return np.asarray(self._knots.mean() - p * low + q * high)
+        return self._knots.mean() - p * low + q * high
 
     def std(self) -> Floats:
         (p, q), (low, high), values = np.exp(self._beyond), self._lengths, self._knots.values
@@ -818,7 +818,7 @@ class Piecewise(Distribution):
         second = self._knots.std() ** 2
         second = second + p * (2 * low**2 - 2 * low * (values[..., 0] - centre))
         second = second + q * (2 * high**2 + 2 * high * (values[..., -1] - centre))
-        return np.asarray(np.sqrt(second - (q * high - p * low) ** 2))
+        return np.sqrt(second - (q * high - p * low) ** 2)
 
     def crps(self, y: ArrayLike) -> Floats:
         point, below, above = self._outside(y)
@@ -1065,7 +1065,7 @@ class Categorical(TwoSided, support=1, probabilities=1):
         mass = as_floats("probabilities", probabilities)
         check_columns("probabilities", mass, values, "value of the support")
         refuse_entry("probabilities", mass, ~(mass >= 0), "be at least 0")
-        total = np.asarray(mass.sum(axis=-1))
+        total = mass.sum(axis=-1)
         is_wrong = ~(np.abs(total - 1) <= SUM_TOLERANCE)
         remedy = "divide each row by its sum"
         refuse_entry("probabilities", total, is_wrong, "add up to 1", remedy)
@@ -1123,18 +1123,18 @@ class Categorical(TwoSided, support=1, probabilities=1):
         return self.support, self.support
 
     def mean(self) -> Floats:
-        return np.asarray((self.probabilities * self.support).sum(axis=-1))
+        return (self.probabilities * self.support).sum(axis=-1)
 
     def std(self) -> Floats:
         deviation = self.support - self.mean()[..., None]
-        return np.asarray(np.sqrt((self.probabilities * deviation**2).sum(axis=-1)))
+        return np.sqrt((self.probabilities * deviation**2).sum(axis=-1))
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2, and half the mean difference is the integral of F (1 - F)
         gaps = np.abs(self.support - as_floats("y", y)[..., None])
         lower = np.cumsum(self.probabilities, axis=-1)[..., :-1]
         spread = (lower * (1 - lower) * np.diff(self.support)).sum(axis=-1)
-        return np.asarray((self.probabilities * gaps).sum(axis=-1) - spread)
+        return (self.probabilities * gaps).sum(axis=-1) - spread
 
 
 class Bernoulli(Categorical):

@@ -144,12 +144,12 @@ class Support:
     def _bent(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):
             return safe_log(distance)
-        return np.asarray(log_expm1(distance / self.bend) + np.log(self.bend))
+        return log_expm1(distance / self.bend) + np.log(self.bend)
 
     def _log_slope(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):
             return -np.log(distance)
-        return np.asarray(-np.log(self.bend) - np.log(-np.expm1(-distance / self.bend)))
+        return -np.log(self.bend) - np.log(-np.expm1(-distance / self.bend))
 
     def _distance(self, point: Floats) -> Floats:
         """Return the distance from a single bound, the inverse of `_bent`."""
@@ -668,7 +668,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         # the function is evaluated once for all draws of a person
         values = function(self._knots.values)
         found = np.einsum("...q,...q->...", self._weights, values)
-        return np.asarray(np.maximum(found, values.min(axis=-1)))
+        return np.maximum(found, values.min(axis=-1))
 
     @cached_property
     def _weights(self) -> Floats:
@@ -678,7 +678,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         ends = np.zeros((*levels.shape[:-1], 2))
         padded = np.concatenate((ends, levels, ends + 1), axis=-1)
         weights = ndimage.correlate1d(padded, np.array([1, -8, 0, 8, -1]) / 12)[..., 2:-2]
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True)
 
     def mean_over_draws(self, random_state: RandomState = None) -> Floats:
         """Mean of each base's forecasts over a uniform draw, shape of the base.
@@ -705,7 +705,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         low = special.ndtri(jittered(n, n_pairs, random) / 2)
         scores = link.averaged_score(np.concatenate((low, -low), axis=-1))
         scores = scores.reshape(*base.batch_shape, -1)
-        return np.asarray(base.expand().point(Tail.at_score(scores)).mean(axis=-1))
+        return base.expand().point(Tail.at_score(scores)).mean(axis=-1)
 
     def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         return super().nodes(first, last, _scores_of(self.link))
@@ -947,8 +947,7 @@ class Joined(Distribution):
         every, *full = np.broadcast_arrays(np.empty(self.batch_shape), *arguments)
         axis = every.ndim - len(self.batch_shape)
         parts = ((batch, [array.take(rows, axis) for array in full]) for rows, batch in self.parts)
-        found: Floats = self._in_order([evaluate(batch, *some) for batch, some in parts], axis)
-        return found
+        return self._in_order([evaluate(batch, *some) for batch, some in parts], axis)
 
     def _in_order(self, found: Sequence[Any], axis: int) -> Any:
         """Join arrays, or tuples of arrays, of the batches along the axis of rows."""
@@ -971,8 +970,7 @@ class Joined(Distribution):
             place = np.minimum(np.arange(size), both[0].shape[-1] - 1)
             shape = (*batch.batch_shape, size)
             padded.append(tuple(np.broadcast_to(array[..., place], shape) for array in both))
-        found: Pair = self._in_order(padded, 0)
-        return found
+        return self._in_order(padded, 0)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return self._by_part(lambda batch, some: batch.logpdf(some), y)
@@ -1151,5 +1149,4 @@ def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
         else:
             arguments.append(Support.from_state(column[0]) if name == "support" else column[0])
     # each row has its own map
-    built: Distribution = kind(*arguments, *[np.arange(len(records))] * (kind is Recalibrated))
-    return built
+    return kind(*arguments, *[np.arange(len(records))] * (kind is Recalibrated))

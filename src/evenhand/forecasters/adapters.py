@@ -124,7 +124,7 @@ class SpreadTrees(StoredWithEncoder):
         """Predict the logarithm of the mean size, shape (n,)."""
         rows = features(self._encoder, X, loc)
         log_size = self.slope * np.log(self.trees_.predict(rows))
-        return np.asarray(np.clip(log_size, self.low, self.high))
+        return np.clip(log_size, self.low, self.high)
 
 
 # model folders store the class under this module name, independent of its file
@@ -479,7 +479,7 @@ class Base:
         if self.kind != "classifier" or classes is None or len(classes) == 2:
             return True
         # values such as 3.5 stars are fitted as numbers of classes
-        return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
+        return np.array_equal(self.learned["classes"], classes)
 
 
 # --- models whose `predict` takes `return_std`, and mixtures of lists of models

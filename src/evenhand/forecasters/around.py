@@ -124,7 +124,7 @@ class TableModel(StoredWithEncoder):
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         """Return the predictions of a fitted model."""
-        return np.asarray(model.predict(rows))
+        return model.predict(rows)
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         """Return the loss of each row."""
@@ -156,7 +156,7 @@ class TableModel(StoredWithEncoder):
             return np.concatenate(outputs)[np.argsort(np.concatenate([out for _, out in folds]))]
 
         def loss(predicted: Floats) -> float:
-            return float(np.average(self._loss(target, predicted), weights=weight))
+            return np.average(self._loss(target, predicted), weights=weight)
 
         with warnings.catch_warnings():
             # a class with few rows is absent from some folds, and a lack of convergence shows in
@@ -192,7 +192,7 @@ class TableModel(StoredWithEncoder):
         rows = self._encoder.transform(X)
         parts = (self.share_, self.trees_), (1 - self.share_, self.linear_)
         outputs = [share * self._output(model, rows) for share, model in parts if model is not None]
-        return np.asarray(sum(outputs))
+        return np.sum(outputs, axis=0)
 
     def _unfitted(self, n_samples: int, **settings: Any) -> Any:
         """Return trees with settings that suit a number of rows."""
@@ -245,7 +245,7 @@ class TableClassifier(TableModel):
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         chosen = predicted[np.arange(len(target)), target]
-        return np.asarray(-np.log(np.maximum(chosen, LEAST_PROBABILITY)))
+        return -np.log(np.maximum(chosen, LEAST_PROBABILITY))
 
 
 class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
@@ -290,7 +290,7 @@ class TableCounts(TableMeans):
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         mean = np.maximum(predicted, LEAST_PROBABILITY)
-        return np.asarray(mean - target * np.log(mean))
+        return mean - target * np.log(mean)
 
 
 # model folders store the classes under this module name, independent of their file

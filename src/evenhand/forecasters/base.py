@@ -98,13 +98,13 @@ def _loss(support: Support, y: Floats, group: Ints) -> float:
     line = support.to_line(y)
     counts = np.bincount(group)
     noise = line - (np.bincount(group, line) / np.maximum(counts, 1))[group]
-    freedom = max(y.size - int((counts > 0).sum()), 1)
-    return float(0.5 * np.log((noise**2).sum() / freedom) - support.log_slope(y).mean())
+    freedom = max(y.size - (counts > 0).sum(), 1)
+    return 0.5 * np.log((noise**2).sum() / freedom) - support.log_slope(y).mean()
 
 
 def _groups(rows: Any, y: Floats) -> Ints:
     """Return the leaf of each row in a tree grown on the other half of the rows."""
-    features = np.nan_to_num(np.asarray(TableEncoder().fit_transform(rows)))
+    features = np.nan_to_num(TableEncoder().fit_transform(rows))
     rank = stats.rankdata(y)
     is_first = np.arange(y.size) < y.size // 2
     leaf = np.zeros(y.size, dtype=np.intp)
@@ -548,7 +548,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         if names is None or not isinstance(X, pd.DataFrame):
             return False
-        return bool(X.columns.tolist() == names.tolist())
+        return X.columns.tolist() == names.tolist()
 
     def _are_plain_numbers(self, X: Any) -> bool:
         """Whether scikit-learn would return these rows unchanged and without a warning.
@@ -663,7 +663,7 @@ def _one_column(name: str, values: Any, rows: Any, remedy: str = "", **checks: b
     if array.ndim != 1:
         raise bad_input(name, "have one column", f"shape {array.shape}", remedy)
     check_consistent_length(rows, array)
-    return np.asarray(array)
+    return array
 
 
 def thawed(estimator: Any) -> Any:
@@ -675,7 +675,7 @@ def allows_missing(estimator: Any) -> bool | None:
     """Whether an estimator's tags allow missing values; None if it has no tags."""
     inner = thawed(estimator)
     has_tags = hasattr(inner, "__sklearn_tags__")
-    return bool(get_tags(inner).input_tags.allow_nan) if has_tags else None
+    return get_tags(inner).input_tags.allow_nan if has_tags else None
 
 
 def point_forecast(forecast: Forecast) -> Floats:

@@ -346,7 +346,7 @@ class BoostedCandidate:
         # an outlier far in a tail costs at most 28 nats
         log_score = np.log(2 * half * scale) - np.maximum(log_mass, np.log(1e-12))
         crps = np.average(scale * distribution.crps(residuals), weights=weight[rows])
-        return float(np.average(log_score, weights=weight[rows]) + np.log(crps))
+        return np.average(log_score, weights=weight[rows]) + np.log(crps)
 
 
 def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> BoostedCandidate:

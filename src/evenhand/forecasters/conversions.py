@@ -158,8 +158,7 @@ def of_forecaster(model: Any, X: Any) -> Distribution:
             f"estimator {type(model).__name__} is already randomized, and randomization must be the"
             " outermost step; use it without this wrapper, or pass a deterministic estimator"
         )
-    distribution: Distribution = forecast.distribution
-    return distribution
+    return forecast.distribution
 
 
 def of_function(function: Any, X: Any) -> Distribution:
@@ -314,7 +313,7 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     weight = weight * (weight.sum() / (weight**2).sum())
 
     def loss(log_dispersion: float) -> float:
-        return -float(weight @ counts_around(mean, float(np.exp(log_dispersion))).log_mass(y))
+        return -float(weight @ counts_around(mean, np.exp(log_dispersion)).log_mass(y))
 
     # the likelihood may have its maximum at the lower end, from where it is flat
     grid = np.linspace(np.log(LEAST_DISPERSION), np.log(MOST_DISPERSION), 25)
@@ -323,7 +322,7 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     if family == "auto":
-        gain = float(weight @ -counts_around(mean).log_mass(y)) - float(found.fun)
+        gain = weight @ -counts_around(mean).log_mass(y) - found.fun
         if 2 * gain <= stats.chi2.isf(2 * FALSE_ALARM, 1):
             return 0.0
     return float(np.exp(found.x))
@@ -380,7 +379,7 @@ def has_poisson_loss(estimator: Any) -> bool:
     if not hasattr(estimator, "predict"):
         return False
     if isinstance(model, PoissonRegressor | TweedieRegressor):
-        return bool(getattr(model, "power", 1) == 1)
+        return getattr(model, "power", 1) == 1
     params = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     names = ("loss", "objective", "loss_function", "criterion")
     return any(params.get(name) in POISSON_LOSSES for name in names)
@@ -388,7 +387,7 @@ def has_poisson_loss(estimator: Any) -> bool:
 
 def are_counts(y: Floats) -> Mask:
     """Return whether each outcome is a whole number of at least 0."""
-    return np.asarray((y >= 0) & (y == np.round(y)))
+    return (y >= 0) & (y == np.round(y))
 
 
 def check_counts(y: Floats) -> None:
@@ -450,7 +449,7 @@ def is_discrete(predicted: Any) -> bool:
     """Whether a predicted distribution is discrete: of skpro by its tag, others by their name."""
     get_tag = getattr(predicted, "get_tag", None)
     if callable(get_tag):
-        return bool(get_tag("distr:measuretype", "continuous", raise_error=False) == "discrete")
+        return get_tag("distr:measuretype", "continuous", raise_error=False) == "discrete"
     return type(predicted).__name__ == "Poisson"
 
 
@@ -569,7 +568,7 @@ def spaced(levels: Floats, values: Floats) -> Floats:
     short = np.maximum(mean_gaps / 50 - np.diff(ordered, axis=-1), 0.0)
     shift = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(short, axis=-1)], axis=-1)
     # the middle quantile is unchanged
-    return np.asarray(ordered + shift - shift[:, [levels.size // 2]])
+    return ordered + shift - shift[:, [levels.size // 2]]
 
 
 def known_levels(estimator: Any) -> Floats | None:

@@ -423,7 +423,7 @@ def fitted_tilts(
         excess = terms.T @ (totals * share - counts)
         slopes = [design.T @ part for design, part in zip(designs, excess, strict=True)]
         value = -(counts * log_share).sum() + 0.5 * (penalty * at**2).sum()
-        return float(value), np.concatenate(slopes) + penalty * at, share
+        return value, np.concatenate(slopes) + penalty * at, share
 
     def curvature(share: Floats) -> Floats:
         weighted = totals * share
@@ -435,7 +435,7 @@ def fitted_tilts(
             [left.T @ (((one * other) @ weighted)[:, None] * right) for other, right in of_terms]
             for one, left in of_terms
         ]
-        return np.asarray(np.block(blocks) + crossed + np.diag(penalty))
+        return np.block(blocks) + crossed + np.diag(penalty)
 
     begin = np.zeros(penalty.size) if start is None else start
     found = newton(loss, curvature, begin, LEAST_DECREMENT)
@@ -527,7 +527,7 @@ def curved(odds: Floats, curve: Floats) -> Floats:
     array([-2.5 ,  0.75,  2.  ])
     """
     knots, values = curve
-    return np.asarray(odds + np.interp(odds, knots, values - knots)) if knots.size else odds
+    return odds + np.interp(odds, knots, values - knots) if knots.size else odds
 
 
 def learn_curve(odds: Floats, happened: Mask | Floats, weight: Floats) -> Floats:
@@ -623,7 +623,7 @@ class EventMaps:
     @property
     def is_own(self) -> Mask:
         """Whether each group has terms of its own, shape (n_groups,)."""
-        return np.asarray(self.terms[1:].any(axis=-1))
+        return np.any(self.terms[1:], axis=-1)
 
 
 def event_gains(events: Events, corrected: Floats) -> Floats:
@@ -634,7 +634,7 @@ def event_gains(events: Events, corrected: Floats) -> Floats:
     # an event of probability 0 has an infinite loss, which no mean can contain
     both = np.clip((corrected, events.probability), EXACT, 1 - EXACT)
     after, before = np.where(events.happened, np.log(both), np.log1p(-both))
-    return np.asarray(after - before)
+    return after - before
 
 
 # --- estimation of the terms
@@ -768,12 +768,12 @@ class _Problem:
             losses = log_losses(moved, self.events.happened)
             p = special.expit(moved)
             slope = across @ (self.weight * (p - self.events.happened)) + precision * at
-            return float(self.weight @ losses + precision @ at**2 / 2), slope, p
+            return self.weight @ losses + precision @ at**2 / 2, slope, p
 
         def curvature(p: Floats) -> Floats:
             weighted = design.copy()
             weighted.data *= (self.weight * p * (1 - p))[row]
-            return np.asarray((across @ weighted).toarray() + np.diag(precision))
+            return (across @ weighted).toarray() + np.diag(precision)
 
         at = newton(loss, curvature, np.zeros(design.shape[1]), LEAST_EVENT_DECREMENT)
         value, _, p = loss(at)

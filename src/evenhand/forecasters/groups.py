@@ -54,7 +54,7 @@ class Members:
     def overlapping(cls, names: Sequence[str], masks: Mask) -> Self:
         """Return the membership by masks of shape (n, n_groups)."""
         patterns, which = np.unique(masks, axis=0, return_inverse=True)
-        return cls(names, np.asarray(which.reshape(-1), dtype=np.intp), patterns)
+        return cls(names, which.reshape(-1), patterns)
 
     @property
     def are_disjoint(self) -> bool:
@@ -78,8 +78,8 @@ class Members:
         `terms` of shape (1 + n_groups, k) are those of all rows, then of each group.
         """
         if self.are_disjoint:
-            return np.asarray(terms[0] + np.append(0 * terms[:1], terms[1:], axis=0)[self.which])
-        return np.asarray((terms[0] + self.patterns @ terms[1:])[self.which])
+            return terms[0] + np.append(0 * terms[:1], terms[1:], axis=0)[self.which]
+        return (terms[0] + self.patterns @ terms[1:])[self.which]
 
     @property
     def matrix(self) -> sparse.csr_array:
@@ -264,7 +264,7 @@ def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], An
             raise bad_input(f"by[{name!r}]", "have a rule", "a group without conditions", remedy)
         return GroupRule(tuple(value.conditions))
     if callable(value):
-        return value  # type: ignore[no-any-return]
+        return value
     if value is None:
         raise InputError(
             f"by[{name!r}] is missing, as masks are not stored with a model; pass a mask of these"
@@ -346,6 +346,6 @@ def training_masks(
     masks = {str(name): mask for name, mask in by.items() if groups.by[str(name)] is None}
     # rows of weight 0 were dropped from the table
     if sample_weight is not None:
-        kept = np.flatnonzero(np.asarray(sample_weight))
+        kept = np.flatnonzero(sample_weight)
         masks = {name: np.asarray(as_pandas(mask))[kept] for name, mask in masks.items()}
     return masks

@@ -82,7 +82,7 @@ def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
 
 def skew_scores(units: Floats, skew: Floats | float) -> Floats:
     """Return log(1 + g units) / g, or the units where g is 0; the inverse of `Skew.place`."""
-    argument = 1 + np.asarray(skew) * units
+    argument = 1 + skew * units
     logarithm = np.log(np.maximum(argument, SMALLEST))
     tangent = np.minimum(argument - SMALLEST, 0.0) / SMALLEST
     with np.errstate(invalid="ignore"):
@@ -371,7 +371,7 @@ def spread_factor(
 
     def loss(log_factor: float) -> float:
         mixture = NormalMixture(*parts[:2], parts[2] * np.exp(log_factor))
-        return -float(share @ mixture.logpdf(y[row]))
+        return -(share @ mixture.logpdf(y[row]))
 
     bounds = tuple(np.log(FACTOR_RANGE))
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})

@@ -92,7 +92,7 @@ def positions(weight: Floats, n: float) -> Floats:
     With unequal weights, n is the effective number of rows.
     """
     mass = weight * (n / weight.sum())
-    return np.asarray((np.cumsum(mass) - mass / 2 + 0.5) / (n + 1))
+    return (np.cumsum(mass) - mass / 2 + 0.5) / (n + 1)
 
 
 def plotting_positions(sample: Floats, weight: Floats) -> Pair:
@@ -126,7 +126,7 @@ def _lower_knots(share: Floats, n: float, outermost: float) -> Ints:
     # several ranks may belong to the same tied value
     at = np.unique(np.searchsorted(share, wanted))
     at = at[at < share.size]
-    return np.asarray(at[share[at] * LEAST_STEP <= outermost * (1 + 1e-9)], dtype=np.intp)
+    return at[share[at] * LEAST_STEP <= outermost * (1 + 1e-9)]
 
 
 def mean_excess(ordered: Floats, weight: Floats) -> float:
@@ -142,7 +142,7 @@ def mean_excess(ordered: Floats, weight: Floats) -> float:
     if n_lowest < 1:
         return 0.0
     lowest = slice(0, n_lowest)
-    return float(np.average(ordered[n_lowest] - ordered[lowest], weights=weight[lowest]))
+    return np.average(ordered[n_lowest] - ordered[lowest], weights=weight[lowest])
 
 
 # --- smallest difference of outcomes

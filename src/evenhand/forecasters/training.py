@@ -539,7 +539,7 @@ def _best_of(trainings: dict[int, TrainingRun], n_kept: int) -> dict[int, Traini
     Some inputs are learned faster than others that are better in the end, so that early losses are
     comparable for the same inputs only.
     """
-    ranked = sorted(trainings, key=lambda i: float(trainings[i].best.mean()))
+    ranked = sorted(trainings, key=lambda i: trainings[i].best.mean())
     n_inputs = trainings[ranked[0]].shape.n_inputs
     others = [i for i in ranked if trainings[i].shape.n_inputs != n_inputs] or ranked[1:]
     return {i: trainings[i] for i in [ranked[0], *others][:n_kept]}

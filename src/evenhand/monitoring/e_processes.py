@@ -25,8 +25,7 @@ class Stored:
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values, exact to the last bit."""
         values = {name: getattr(self, name) for name in self._declared()}
-        state: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
-        return state
+        return json.loads(json.dumps(values, default=_plain))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state` of an object that was made with the same arguments."""
@@ -199,7 +198,7 @@ class EProcesses(Stored):
         scaled = log_sums - top[:, None, :]
         np.exp(scaled, out=scaled)
         total = scaled.sum(axis=-2) / len(STAKES)
-        return np.asarray(top + np.log(total + np.exp(-top) / (self.period + 1.0)))
+        return top + np.log(total + np.exp(-top) / (self.period + 1.0))
 
 
 # --- tests of a statement in sets of rows
@@ -239,13 +238,13 @@ class Statement:
         shape = (len(path), path.shape[-1] // len(self.directions), len(self.directions))
         logs = np.ascontiguousarray(path).reshape(shape)
         if self.reduce == "min":
-            return np.asarray(logs.min(axis=-1))
-        return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(len(self.directions)))
+            return logs.min(axis=-1)
+        return np.logaddexp.reduce(logs, axis=-1) - np.log(len(self.directions))
 
     def decisive(self, path: Floats) -> Ints:
         """Return the value that decides, or adds most, in each set, (G * J,) -> (G,)."""
         logs = path.reshape(-1, len(self.directions))
-        return np.asarray(logs.argmin(axis=-1) if self.reduce == "min" else logs.argmax(axis=-1))
+        return logs.argmin(axis=-1) if self.reduce == "min" else logs.argmax(axis=-1)
 
 
 Part = Literal["promise", "group", "draws"]
@@ -333,7 +332,7 @@ class Tests(Stored):
     @property
     def log_evidence(self) -> Floats:
         """Logarithm of the evidence of each set after the last row, shape (G,)."""
-        return np.asarray(self.statement.log_evidence(self.processes.log_evidence[None, :])[0])
+        return self.statement.log_evidence(self.processes.log_evidence[None, :])[0]
 
     def add(self, names: Sequence[str | None], thresholds: Sequence[float]) -> None:
         """Add sets of rows, none of whose rows has been seen; `thresholds` are logarithms."""

@@ -144,7 +144,7 @@ def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     np.datetime64('2026-11-23T11:00:00.000000')
     """
     try:
-        return as_times(name, [value])[0]  # type: ignore[no-any-return]
+        return as_times(name, [value])[0]
     except InputError as error:
         raise bad_input(name, "be a date or time", repr(value), ISO) from error
 
@@ -256,7 +256,7 @@ class Rows:
         _check_order(time)
 
     def __len__(self) -> int:
-        return int(self.time.size)
+        return self.time.size
 
     def take(self, rows: Any) -> Rows:
         """Return some rows: a slice, a mask, or increasing row numbers."""

@@ -570,4 +570,4 @@ class ValueCounts(Stored):
         room = self._promise.mass * np.maximum(counts.sum(axis=-1, keepdims=True), 1)
         # the largest values first
         taken = np.diff(np.minimum(np.cumsum(counts[..., ::-1], axis=-1), room), prepend=0.0)
-        return np.asarray(taken @ middles[::-1] / room[..., 0])
+        return taken @ middles[::-1] / room[..., 0]

@@ -896,4 +896,4 @@ def watch_schema() -> dict[str, Any]:
     {'const': 'evenhand.watch/1'}
     """
     text = files("evenhand.monitoring").joinpath("watch.schema.json").read_text(encoding="utf-8")
-    return json.loads(text)  # type: ignore[no-any-return]
+    return json.loads(text)

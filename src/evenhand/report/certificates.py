@@ -324,7 +324,7 @@ def worth_sentence(found: Selection) -> str:
 
 
 def _is_recalibrated(found: Selection) -> bool:
-    return bool(getattr(found.model, "recalibrate", False))
+    return getattr(found.model, "recalibrate", False)
 
 
 def _decision(found: Selection) -> str:

@@ -236,7 +236,7 @@ class Watched:
 def ratio_of(row: Values, key: str = "max_log_evidence") -> float:
     """Return log evidence over threshold; NEVER if it is unknown."""
     value = row.get(key)
-    return float(value) - float(row["threshold"]) if is_known(value) else NEVER
+    return value - row["threshold"] if is_known(value) else NEVER
 
 
 # --- the promise; its numbers have signs where both sides have bounds of their own

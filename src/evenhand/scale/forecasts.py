@@ -365,8 +365,7 @@ class ForecastJob:
         model: Any = getattr(self.subject, "forecaster", self.subject)
         X = table[self.subject.columns(table.columns, source)]
         with refusals(source, start):
-            both: tuple[Forecast, Floats] = model.forecast_and_predict(X, r)
-        return both
+            return model.forecast_and_predict(X, r)
 
     def blocks(self, parts: Parts, i: int) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
@@ -394,7 +393,7 @@ class ForecastJob:
                     recorded = self.recorder(ids, table[list(self.recorder.columns)])
                 # counts, for example, remain integers
                 for name in made.keys() & recorded.keys():
-                    recorded[name] = np.asarray(recorded[name]).astype(np.asarray(made[name]).dtype)
+                    recorded[name] = np.asarray(recorded[name], np.asarray(made[name]).dtype)
                 made |= recorded
             for name in (*self.ids, *self.keep):
                 if name in made:

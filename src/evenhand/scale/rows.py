@@ -92,8 +92,7 @@ def _forecast_of(subject: Subject, first: pd.DataFrame, source: str) -> Forecast
     model: Any
     model, X = subject.of(first, source)
     with refusals(source, 0):
-        forecast: Forecast = model if X is None else model.forecast(X, r=0.5)
-    return forecast
+        return model if X is None else model.forecast(X, r=0.5)
 
 
 def first_forecast(subject: Subject, parts: Parts) -> Forecast | None:

@@ -91,7 +91,7 @@ def waves(pit: Floats | Cells) -> Floats:
             # the mean over a cell of width w is the wave at its middle times sinc(k w / 2)
             wave *= np.sinc(k * width / 2)
         means[:, k - 1] = wave.mean(axis=-1)
-    return np.asarray(np.sqrt(2) * means)
+    return np.sqrt(2) * means
 
 
 def wave_weights(pattern: Floats) -> Floats:
@@ -100,7 +100,7 @@ def wave_weights(pattern: Floats) -> Floats:
     A density `1 + sum_k b_k sqrt(2) cos(k pi u)` has `F(c) - c = sum_k b_k sqrt(2) sin(k pi c) / (k
     pi)`.
     """
-    return np.asarray(pattern @ _INTEGRALS)
+    return pattern @ _INTEGRALS
 
 
 def pattern_of(mean_waves: Floats) -> Floats:
@@ -318,7 +318,7 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
 
     def predict(new: Floats, depth: int) -> Floats:
         found = [_values_at(tree, _ways(tree, new), depth) for tree in trees]
-        return np.asarray(np.mean(found, axis=0))
+        return np.mean(found, axis=0)
 
     unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
     for k, tree in enumerate(trees):
@@ -350,7 +350,7 @@ def _values_at(tree: Any, ways: Any, depth: int) -> Floats:
     `ways` are decision paths, on which nodes are numbered in their order.
     """
     ends = np.minimum(ways.indptr[:-1] + depth, ways.indptr[1:] - 1)
-    return np.asarray(tree.tree_.value[ways.indices[ends], :, 0])
+    return tree.tree_.value[ways.indices[ends], :, 0]
 
 
 def _ridge(codes: Floats, targets: Floats) -> Fit:
@@ -366,7 +366,7 @@ def _ridge(codes: Floats, targets: Floats) -> Fit:
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         model = make_pipeline(StandardScaler(), ridge).fit(codes, targets)
     best = int(np.flatnonzero(penalties == ridge.alpha_)[0])
-    return Fit(np.asarray(ridge.cv_results_[..., best]), model.predict)
+    return Fit(ridge.cv_results_[..., best], model.predict)
 
 
 def best_score(
@@ -430,7 +430,7 @@ def _shares_of_best(unseen: Floats, patterns: Floats, mass: float) -> Floats:
     is_better = scores > last
     is_tied = scores == last
     left = k - is_better.sum(axis=-1, keepdims=True)
-    return np.asarray((is_better + is_tied * left / is_tied.sum(axis=-1, keepdims=True)) / k)
+    return (is_better + is_tied * left / is_tied.sum(axis=-1, keepdims=True)) / k
 
 
 # --- rules that describe learned groups
@@ -687,13 +687,12 @@ def mean_lower_bound(
     gains = np.log1p(stakes[:, None] * values).sum(axis=-1)
 
     def log_capital(theta: float) -> float:
-        return float(
-            np.logaddexp.reduce(gains - values.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
-        )
+        logs = gains - values.size * np.log1p(stakes * theta) + np.log(WEIGHTS)
+        return np.logaddexp.reduce(logs)
 
     if log_capital(0.0) <= level:
         return 0.0
-    return float(brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5))
+    return brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5)
 
 
 # --- search

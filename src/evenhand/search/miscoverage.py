@@ -180,4 +180,4 @@ def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Float
     )
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         predicted = forest.fit(matrix, excess.squeeze(), weights).predict(later)
-    return np.asarray(predicted.reshape(len(later), -1))
+    return predicted.reshape(len(later), -1)

@@ -73,7 +73,7 @@ def _mean_steps(positions: Floats, n_cells: int) -> Floats:
     counts = np.bincount(flat, 1 - rest, n * (n_cells + 2)) + np.bincount(
         flat + 1, rest, n * (n_cells + 2)
     )
-    return np.asarray(np.cumsum(counts.reshape(n, -1)[:, :n_cells], axis=-1) / m)
+    return np.cumsum(counts.reshape(n, -1)[:, :n_cells], axis=-1) / m
 
 
 def _mean_ramps(low: Floats, high: Floats, n_cells: int) -> Floats:
@@ -81,7 +81,7 @@ def _mean_ramps(low: Floats, high: Floats, n_cells: int) -> Floats:
     squares, products, constants = _moments(low, high, n_cells)
     edges = np.arange(n_cells + 1)
     integrals = (edges**2 * squares - 2 * edges * products + constants) / (2 * low.shape[1])
-    return np.asarray(np.clip(np.diff(integrals, axis=-1), 0.0, 1.0))
+    return np.clip(np.diff(integrals, axis=-1), 0.0, 1.0)
 
 
 def _moments(low: Floats, high: Floats, n_cells: int) -> list[NDArray[Any]]:
@@ -207,7 +207,7 @@ class LevelCells:
         # float32 sums over blocks are added in float64, so that rounding errors do not accumulate
         for part in row_blocks(groups.shape[1], BLOCK_PITS // 8):
             totals += groups[:, part].astype(self.cdfs.dtype) @ self.cdfs[part]
-        return np.asarray(totals / np.reshape(sizes, (-1, 1)))
+        return totals / np.reshape(sizes, (-1, 1))
 
 
 # --- search
@@ -659,7 +659,7 @@ def _matching_link(pits: Cells) -> Link:
     r = jittered(MATCHING_ROWS, pits.n_draws, 0)
 
     def excess(alpha: float) -> float:
-        return float(row_distances(Entropic(alpha).ppf(base, r)).mean()) - wanted
+        return row_distances(Entropic(alpha).ppf(base, r)).mean() - wanted
 
     if excess(1.0) <= 0:
         return Entropic(1.0)

@@ -98,7 +98,7 @@ def _smoothed(outcomes: Floats, n: int) -> Forecast | None:
     """Return the same continuous distribution for n people; None if outcomes differ too little."""
     kernels = outcomes
     if outcomes.size > MOST_KERNELS:
-        kernels = np.asarray(np.quantile(outcomes, nodes(MOST_KERNELS)[0]))
+        kernels = np.quantile(outcomes, nodes(MOST_KERNELS)[0])
     if not kernels.size or kernels.min() == kernels.max() or kernels.std() == 0:
         return None
     levels = nodes(int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS)))[0]

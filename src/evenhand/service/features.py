@@ -83,7 +83,7 @@ class ColumnReader:
         """Return one value; InputError if it is not of the kind of the column."""
         found = self._plain(given)
         if found is not ODD:
-            return found  # type: ignore[no-any-return]
+            return found
         # pandas would change or refuse other types, such as large integers
         return self.values(pd.Series([given], dtype=object))[0]
 
@@ -426,7 +426,7 @@ class Forecasting:
 
     def _quantiles(self, forecast: Forecast) -> list[dict[str, float | None]]:
         names = [f"{level}" for level in self.levels]
-        table = np.asarray(forecast.ppf(self.levels), dtype=np.float64)
+        table = forecast.ppf(self.levels)
         return [dict(zip(names, _finite(row), strict=True)) for row in table]
 
     def settings(self) -> dict[str, Any]:

@@ -952,8 +952,7 @@ class DecisionLog:
         """
         if self._works.is_led_here:
             raise RuntimeError("run was called by a work of run; add to the transaction instead")
-        result: T = self._works.run(work)
-        return result
+        return self._works.run(work)
 
     def get(self, id: str) -> Logged | None:
         """Return the forecast with this id."""

@@ -93,11 +93,11 @@ class FirstForecasts:
         self._first = self._records.drop_duplicates("id").set_index("id")["time"]
 
     def __len__(self) -> int:
-        return int(self.times.size)
+        return self.times.size
 
     def is_due(self, wait: np.timedelta64) -> Mask:
         """Return which have matured by the end, (n,)."""
-        return np.asarray(self.times + wait <= self.end)
+        return self.times + wait <= self.end
 
     def n_repeated(self, wait: np.timedelta64) -> int:
         """Return how many forecasts that have matured are of people counted before."""
@@ -107,7 +107,7 @@ class FirstForecasts:
         """Return the days from times to the first record of each outcome, NaN without."""
         days = (self._first.reindex(ids).to_numpy() - times) / np.timedelta64(1, "D")
         # 0 if a wrong clock leaves their order open
-        return np.asarray(np.maximum(days, 0.0))
+        return np.maximum(days, 0.0)
 
     def outcomes(self, ids: Any, limits: Any) -> Floats:
         """Return the last outcomes of forecasts that were recorded by a limit, NaN without."""

@@ -416,7 +416,7 @@ def _compared(values: Mapping[str, Any], *, with_action: bool) -> dict[str, Any]
 def _is_close(before: Any, now: Any, scale: float) -> bool:
     if isinstance(before, float) and isinstance(now, float | int):
         return abs(before - now) <= TOLERANCE * max(abs(before), abs(now), scale)
-    return bool(before == now)
+    return before == now
 
 
 def _record_check(entry: Logged) -> Check:

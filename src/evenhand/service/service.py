@@ -429,8 +429,7 @@ class Service:
         """
         if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
             return self._compute([asked])[0]
-        found: list[dict[str, Any]] = self._computing.run(asked)
-        return found
+        return self._computing.run(asked)
 
     def _compute(self, waiting: Sequence[Sequence[_Asked]]) -> list[list[dict[str, Any]]]:
         every = [one for asked in waiting for one in asked]

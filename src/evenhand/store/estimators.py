@@ -252,7 +252,7 @@ def _check_histogram_trees(model: Any) -> None:
     for feature in np.flatnonzero(is_category):
         check_indices(mapper.bin_thresholds_[feature], N_BITS, "a category")
     for predictor in (one for several in model._predictors for one in several):
-        nodes = np.asarray(predictor.nodes)
+        nodes = predictor.nodes
         is_leaf = nodes["is_leaf"] != 0
         _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], is_leaf, width)
         by_category = nodes[~is_leaf & (nodes["is_categorical"] != 0)]

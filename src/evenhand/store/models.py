@@ -79,7 +79,7 @@ class PackedModel:
     @property
     def sha256(self) -> str:
         """The manifest's hash of itself, which covers the hashes of all files."""
-        return str(json.loads(self.manifest)["sha256"])
+        return json.loads(self.manifest)["sha256"]
 
 
 def pack(model: Forecaster | ForecastColumns) -> PackedModel:
@@ -224,7 +224,7 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
 
 def _name(part: Any) -> str:
     """Name of a function or an object's class, without its module, which differs in scripts."""
-    return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)
+    return part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__
 
 
 # --- reading of the files of a model folder, with their hashes

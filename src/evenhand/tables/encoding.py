@@ -121,8 +121,7 @@ class EncodedColumn:
         absent = unknown + self.had_missing
         place = f"column {self.name!r}"
         codes = of_levels(values, place, lambda one: position.get(one, unknown), absent)
-        encoded: Floats = np.eye(len(self.names_out))[codes]
-        return encoded
+        return np.eye(len(self.names_out))[codes]
 
     def condition(self, output: int, low: float, high: float) -> Condition | None:
         """Describe the rows whose output, an index of `names_out`, is in the interval (low, high].
@@ -215,7 +214,7 @@ def _share_of_year(found: NDArray[np.datetime64]) -> Floats:
     """Return the elapsed share of the year, NaN if missing."""
     start = found.astype("datetime64[Y]")
     length = (start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")
-    return np.asarray((found - start) / length)
+    return (found - start) / length
 
 
 # --- encoding of tables with mixed columns as numeric matrices

@@ -206,7 +206,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     # pandas metadata would turn saved index columns (often the ids) into an index, where they have
     # no column name; it is removed because even ignored metadata is parsed, which fails if damaged
     plain = table.replace_schema_metadata(None)
-    return pd.DataFrame(plain.to_pandas(date_as_object=False, ignore_metadata=True))
+    return plain.to_pandas(date_as_object=False, ignore_metadata=True)
 
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:

@@ -208,7 +208,7 @@ def comparable(present: Series) -> NDArray[Any]:
     """
     plain = unpacked(present)
     if plain.dtype.kind == "M":
-        return np.asarray(plain.dt.tz_localize(None).to_numpy())
+        return plain.dt.tz_localize(None).to_numpy()
     if column_kind(plain) == "date":
         return moments(plain)
     if plain.dtype in (np.float32, np.float16):
@@ -897,7 +897,7 @@ def _ordered(present: Series, group: Group, place: str) -> Mask:
         what = "a date such as 2020-01-31" if kind == "date" else "a number"
         rule = f"compare column {group.column!r} with {what}"
         raise bad_input("the rule", rule, repr(text)) from error
-    return np.asarray(ORDERS[str(group.operator)](values, point))
+    return ORDERS[str(group.operator)](values, point)
 
 
 # --- values of a person's own forecast, which rules may name as columns

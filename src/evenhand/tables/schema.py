@@ -169,8 +169,7 @@ class Column:
             old = set(known.values())
             new = [value for value in dict.fromkeys(read) if pd.notna(value) and value not in old]
             dtype = pd.CategoricalDtype([*known.values(), *new])
-        found: Series = pd.Series(read, values.index, name=values.name, dtype=dtype)
-        return found
+        return pd.Series(read, values.index, name=values.name, dtype=dtype)
 
 
 @dataclass(frozen=True)

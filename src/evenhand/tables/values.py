@@ -99,7 +99,7 @@ def text_array(values: Series) -> pa.Array:
 def as_mask(flags: pa.Array) -> Mask:
     """Return an Arrow array of booleans as a NumPy array, with false for null."""
     filled = compute.fill_null(flags, fill_value=False)
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return filled.to_numpy(zero_copy_only=False)
 
 
 def missing_words(text: pa.Array) -> Mask:
@@ -453,18 +453,18 @@ def moments(values: Series) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC if they have a zone, NaT if missing."""
     plain = unpacked(values)
     if isinstance(plain.dtype, np.dtype) and plain.dtype.kind == "M":
-        return np.asarray(plain.to_numpy(dtype="datetime64[us]"))
+        return plain.to_numpy(dtype="datetime64[us]")
     if pd.api.types.infer_dtype(plain, skipna=True) == "date":
         # pandas 2 would convert them to nanoseconds, which end in 2262
         objects = plain.astype(object)
         plain = pd.Series(objects.where(objects.notna(), None).to_numpy().astype("datetime64[s]"))
     stamps = pd.to_datetime(plain, utc=True, errors="coerce")
-    return np.asarray(stamps.dt.tz_convert(None).to_numpy(dtype="datetime64[us]"))
+    return stamps.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
 
 
 def days(found: NDArray[np.datetime64]) -> Floats:
     """Return times as days since 1970, NaN if missing."""
-    return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
+    return (found - np.datetime64(0, "D")) / np.timedelta64(1, "D")
 
 
 def as_numbers(values: Series, kind: ColumnKind) -> Floats:
