@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_count, check_draws
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_count, check_draws, short
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -55,8 +55,6 @@ INVISIBLE = re.compile(
 
 FLOAT = re.compile(r"[+-]?[0-9]+(\.0+|(\.[0-9]+)?[eE]\+[0-9]+)")
 """A whole number written as a float: `17.0`, `1e+16`."""
-
-LONGEST_SHOWN = 60
 
 
 def id_text(value: str | int) -> str:
@@ -145,8 +143,7 @@ def _label(label: Any, place: str) -> str:
 
 def _shown(text: str) -> str:
     # `repr` escapes unprintable characters, but not printable ones without a glyph
-    shown = INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", repr(text))
-    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
+    return INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", short(text))
 
 
 def _name(character: str) -> str:

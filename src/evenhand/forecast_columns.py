@@ -390,8 +390,7 @@ class ForecastColumns:
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that contain the forecasts."""
-        by_option = self.by_option(present, source)
-        return [name for names in by_option.values() for name in names]
+        return [name for names in self.by_option(present, source).values() for name in names]
 
     def outcome_kind_in(self, table: pd.DataFrame, source: str) -> OutcomeKind:
         """Return the kind of outcome, from the named columns and the option `outcome`."""

@@ -712,7 +712,7 @@ class Gaussian(Link):
         return special.log_ndtr(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
 
     def _ppf(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
-        score = self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r)
+        score = np.asarray(self._rest * special.ndtri_exp(log_u) + self.rho * _draw_score(r))
         return special.ndtr(np.negative(score, out=score, where=far))
 
     def _log_pdf(self, log_c: Floats, r: Floats) -> Floats:

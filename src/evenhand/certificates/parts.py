@@ -587,8 +587,7 @@ def quantiles(values: Floats, count: NDArray[np.int64] | None) -> Floats:
     if count is None:
         return np.sort(values)[ranks]
     order = np.argsort(values, kind="stable")
-    upto = np.cumsum(count[order])
-    return values[order][np.searchsorted(upto, ranks, side="right")]
+    return values[order][np.searchsorted(np.cumsum(count[order]), ranks, side="right")]
 
 
 def count_events(probability: ArrayLike, event: ArrayLike) -> EventPart:

@@ -143,8 +143,7 @@ def continuous_model(X: pd.DataFrame, y: Floats, name: str | None, device: str, 
         inform(f"torch is not installed: boosted trees are trained; {needed}")
         return boosted
     inform(f"torch and lightgbm are not installed: scikit-learn's trees are trained; {needed}")
-    means = forecasters.TableMeans(seed)
-    return forecasters.RecalibratedRegressor(means, random_state=seed)
+    return forecasters.RecalibratedRegressor(forecasters.TableMeans(seed), random_state=seed)
 
 
 def better_model(models: dict[str, Any], X: pd.DataFrame, y: Floats, seed: int) -> Any:
@@ -157,8 +156,8 @@ def better_model(models: dict[str, Any], X: pd.DataFrame, y: Floats, seed: int) 
     scores = {}
     for name, model in models.items():
         forecast = clone(model).fit(X.iloc[learn], y[learn]).forecast(X.iloc[held])
-        scores[name] = float(forecast.crps(y[held]).mean())
-    best = min(scores, key=lambda name: scores[name])
+        scores[name] = forecast.crps(y[held]).mean()
+    best = min(scores, key=scores.__getitem__)
     listed = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
     seconds = time.monotonic() - start
     inform(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,7 +15,7 @@ from evenhand._kinds import OutcomeKind
 from evenhand._validate import InputError, bad_input, check_levels, short
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
 from evenhand.cli.options import Large, with_options
-from evenhand.cli.output import inform, show
+from evenhand.cli.output import inform, show_result
 from evenhand.cli.rooms import draws, forecast_columns, scale, service, store, tables
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def predict(
         inform("they are in the order of the table: copy columns that name the rows with --keep")
     if as_json:
         logged = {} if recorder is None else {"log": recorder.record()}
-        show(json.dumps(_written(done, out) | logged, indent=2))
+        show_result(_written(done, out) | logged, "", as_json)
 
 
 def parse_levels(listed: str) -> tuple[float, ...]:
@@ -300,5 +299,5 @@ def _written(done: scale.Written, out: Path) -> dict[str, Any]:
         "key": done.key,
         "repeated_ids": 0 if shared is None else shared.n_labels,
         "unseen": done.unseen.records(),
-        "skipped": [str(why) for why in done.skipped.values()],
+        "skipped": list(done.skipped.values()),
     }

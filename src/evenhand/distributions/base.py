@@ -91,8 +91,7 @@ class Tail(NamedTuple):
 
     def both(self) -> Pair:
         """Return the logarithms of the probabilities on the lower and on the upper side."""
-        other = log1mexp(np.minimum(self.log, 0.0))
-        return np.where(self.upper, other, self.log), np.where(self.upper, self.log, other)
+        return self.on(upper=False), self.on(upper=True)
 
 
 LEAST_SHARE = float(np.log(1e-8))
@@ -163,8 +162,7 @@ class Knots(NamedTuple):
 
     def crps(self, y: ArrayLike) -> Floats:
         """CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
-        point = as_floats("y", y)[..., None]
-        return in_blocks(_crps, *self, point, width=TEMPORARIES)
+        return in_blocks(_crps, *self, as_floats("y", y)[..., None], width=TEMPORARIES)
 
 
 def _crps(values: Floats, left: Floats, right: Floats, point: Floats) -> Floats:

@@ -737,8 +737,7 @@ def entries(array: Floats, index: Ints, row: Any = None) -> Floats:
         return array[row, index]
     shape = np.broadcast_shapes(array.shape[:-1], index.shape)
     full = np.broadcast_to(array, (*shape, array.shape[-1]))
-    place = np.broadcast_to(index, shape)[..., None]
-    return np.take_along_axis(full, place, axis=-1)[..., 0]
+    return np.take_along_axis(full, np.broadcast_to(index, shape)[..., None], axis=-1)[..., 0]
 
 
 # --- linear between knots, with exponential tails
@@ -1096,8 +1095,7 @@ class Categorical(TwoSided, support=1, probabilities=1):
 
     def _side(self, y: ArrayLike, *, upper: bool, left: bool = False, log: bool = False) -> Floats:
         sums = self._logs if log else self._sums
-        found = entries(sums[upper], self._position(y, left=left))
-        return np.where(np.isnan(y), np.nan, found)
+        return np.where(np.isnan(y), np.nan, entries(sums[upper], self._position(y, left=left)))
 
     def point(self, tail: Tail) -> Floats:
         lower, upper = (logs[..., 1:-1] for logs in self._logs)

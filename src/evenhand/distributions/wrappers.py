@@ -922,8 +922,7 @@ class Joined(Distribution):
 
     @cached_property
     def batch_shape(self) -> tuple[int, ...]:
-        n = sum(rows.size for rows, _ in self.parts)
-        return (n, *self.parts[0][1].batch_shape[1:])
+        return (sum(rows.size for rows, _ in self.parts), *self.parts[0][1].batch_shape[1:])
 
     def take(self, rows: Any) -> Self:
         chosen = np.arange(self.batch_shape[0])[rows]

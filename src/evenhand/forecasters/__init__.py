@@ -29,6 +29,7 @@ from evenhand.forecasters.conversions import QuantileGrid, SurvivalModel
 from evenhand.forecasters.groups import By
 from evenhand.forecasters.networks import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
+from evenhand.forecasters.samples import n_cells
 
 __all__ = [
     "FORECASTERS",

@@ -123,8 +123,7 @@ class SpreadTrees(StoredWithEncoder):
     def predict(self, X: Any, loc: Floats) -> Floats:
         """Predict the logarithm of the mean size, shape (n,)."""
         rows = features(self._encoder, X, loc)
-        log_size = self.slope * np.log(self.trees_.predict(rows))
-        return np.clip(log_size, self.low, self.high)
+        return np.clip(self.slope * np.log(self.trees_.predict(rows)), self.low, self.high)
 
 
 # model folders store the class under this module name, independent of its file

@@ -77,8 +77,10 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def final_step(estimator: Any) -> Any:
-    """Return the last step of a Pipeline; any other estimator is returned unchanged."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    """Return the last step of a Pipeline, also of nested ones; others are returned unchanged."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def predict_options(estimator: Any) -> tuple[str, ...]:
@@ -94,9 +96,7 @@ def fitted(estimator: Any, rows: Training) -> Any:
     copy = clone(estimator)
     if rows.weight is None:
         return copy.fit(rows.X, rows.y)
-    last = copy
-    while isinstance(last, Pipeline):
-        last = final_step(last)
+    last = final_step(copy)
     # otherwise the weights would silently be ignored
     if not has_fit_parameter(last, "sample_weight"):
         name = type(last).__name__
@@ -280,8 +280,7 @@ def numbers_of(classes: ArrayLike) -> Floats:
         rule, got = "have classes that are numbers in one column", np.ravel(labels).tolist()[:5]
         remedy = "fit it to 0 and 1, or to ordered numbers"
         raise bad_input("estimator", rule, f"classes_ {got}", remedy)
-    values = labels.astype(np.float64)
-    return check_classes(values)
+    return check_classes(labels.astype(np.float64))
 
 
 # --- dispersion of counts around predicted means, and a lower bound on these means

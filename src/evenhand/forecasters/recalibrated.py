@@ -531,7 +531,7 @@ def warn_of_small_groups(members: Members) -> None:
     # maps of smaller groups are shrunk
     few = {name: n for name, n in sizes.items() if FEWEST_ROWS <= n < FEW_ROWS}
     if few:
-        least = min(few, key=lambda name: few[name])
+        least = min(few, key=few.__getitem__)
         warnings.warn(
             f"{named('by')}: {count(len(few), 'group has', 'groups have')} fewer than {FEW_ROWS}"
             f" rows, {least!r} only {few[least]}; if their forecasts are calibrated already, maps"
@@ -833,8 +833,7 @@ class RecalibratedRegressor(WrappingForecaster):
             check_atom_at_horizon(forecast, self.horizon_)
         values = self._groups.own_values
         own = forecast_values(forecast, values) if values else None
-        members = self._groups.members(rows, masks, own)
-        return self._maps.forecast(forecast, members)
+        return self._maps.forecast(forecast, self._groups.members(rows, masks, own))
 
     def recalibrate(
         self, forecast: Forecast, X: Any, groups: Mapping[str, Any] | None = None
@@ -856,8 +855,7 @@ class RecalibratedRegressor(WrappingForecaster):
             Equal to `forecast(X)`, without warnings about unseen values of columns.
         """
         check_is_fitted(self)
-        rows = self._check_rows(X, reset=False)
-        return self._mapped(forecast, rows, groups)
+        return self._mapped(forecast, self._check_rows(X, reset=False), groups)
 
     def summary(self) -> str:
         """Return the held-out check as text: the verdict, and errors before and after by group."""

@@ -169,8 +169,7 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
 
 
 def _covered(rows: Rows) -> Mask:
-    everyone = np.full(len(rows), True)
-    return everyone if rows.promised is None else rows.promised | ~rows.known
+    return np.full(len(rows), True) if rows.promised is None else rows.promised | ~rows.known
 
 
 def mean_gap(pit: Pair, r: Floats) -> Floats:

@@ -192,7 +192,6 @@ def membership(rows: AuditRows) -> Table | None:
     def ends(name: str, show: Show) -> Callable[[Membership], str]:
         return lambda one: band(show, getattr(one, f"{name}_least"), getattr(one, f"{name}_most"))
 
-    note = "Valid however membership and outcome relate, if probabilities are right on average."
     return of(
         "Groups known by probability",
         rows.membership,
@@ -203,13 +202,12 @@ def membership(rows: AuditRows) -> Table | None:
             "90% interval covers": ends("coverage_90", percent),
             "Outcome minus forecast": ends("bias", number),
         },
-        note=note,
+        note="Valid however membership and outcome relate, if probabilities are right on average.",
     )
 
 
 def miscoverage(rows: AuditRows) -> Table | None:
     """Return how far the coverage differs from its level for people with the same features."""
-    note = "How far coverage is from its level for people of equal features, by a model."
     return of(
         "Coverage by features",
         rows.miscoverage,
@@ -222,13 +220,12 @@ def miscoverage(rows: AuditRows) -> Table | None:
             "Highest fifth": lambda one: percent(one.highest_fifth),
             "Rows": lambda one: whole_number(one.n),
         },
-        note=note,
+        note="How far coverage is from its level for people of equal features, by a model.",
     )
 
 
 def worst_groups(rows: AuditRows) -> Table | None:
     """Return the worst group of each size, chosen with the outcomes known."""
-    note = "The groups of the largest error, chosen with the outcomes known: no group is worse."
     return of(
         "Worst groups of each size",
         rows.worst_groups,
@@ -238,7 +235,7 @@ def worst_groups(rows: AuditRows) -> Table | None:
             "Right forecasts would show": lambda one: band(points, one.null_low, one.null_high),
             "Proven, at most": lambda one: at_most(one.certified),
         },
-        note=note,
+        note="The groups of the largest error, chosen with the outcomes known: no group is worse.",
     )
 
 
@@ -248,7 +245,6 @@ def worst_groups(rows: AuditRows) -> Table | None:
 def reliability(rows: AuditRows) -> Table | None:
     """Return predicted probabilities and event rates by group."""
     confidence = confidence_in_full(rows.confidence)
-    note = f"The intervals of all bins of a group hold together, with {confidence} confidence."
     return of(
         "Rates by predicted probability",
         rows.reliability,
@@ -258,7 +254,7 @@ def reliability(rows: AuditRows) -> Table | None:
             "Observed": lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
             "Rows": lambda one: whole_number(one.n),
         },
-        note=note,
+        note=f"The intervals of all bins of a group hold together, with {confidence} confidence.",
     )
 
 

@@ -216,8 +216,7 @@ class People:
             f"{parts.names[i]}, row {k + 1}" if parts.is_folder else f"row {k + 1}"
             for i, k in ((part, row), other)
         ]
-        label = str(table[column].iloc[row])
-        return Repeated(label, len(most), int((counts > 1).sum()), *where)
+        return Repeated(str(table[column].iloc[row]), len(most), int((counts > 1).sum()), *where)
 
 
 @dataclass(frozen=True)

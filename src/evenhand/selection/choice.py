@@ -439,8 +439,11 @@ def fixed_sequence_test(
         if found is None or found[0].group_error(target.group_mass) > most:
             break
         # the sequence of tests proves the target for each model that passes, not its own bound
-        choice = Choice("tested", most, target.group_mass)
-        passed = model, replace(found[0], choice=choice), found[1]
+        passed = (
+            model,
+            replace(found[0], choice=Choice("tested", most, target.group_mass)),
+            found[1],
+        )
     if passed is None:
         raise InputError(
             f"no model has a certified group error of at most {most:g} for groups"

@@ -208,8 +208,7 @@ class Costs:
     def plain_width(self, link: Link, level: float) -> float:
         """Return the width of an interval without a draw relative to the randomized 80% one."""
         part, draws = self._part
-        served = part.randomized(link.alpha, link, draws)
-        return mean_width(part, level) / mean_width(served)
+        return mean_width(part, level) / mean_width(part.randomized(link.alpha, link, draws))
 
     @property
     def has_width(self) -> bool:

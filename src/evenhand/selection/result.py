@@ -18,7 +18,7 @@ from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
 from evenhand.draws import RandomState, fresh, nodes, sampled_rows
 from evenhand.forecast import Forecast
-from evenhand.forecasters import RecalibratedRegressor
+from evenhand.forecasters import RecalibratedRegressor, n_cells
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import caveat, guarantee, selection_text
 from evenhand.scoring import censored_log_score, crps, interval_width, log_score_on
@@ -36,8 +36,6 @@ FOLDS = 5
 
 MOST_KERNELS = 2000
 """Most outcomes in the kernel estimate; more are replaced by as many of their quantiles."""
-
-MOST_LEVELS = 200
 
 
 def without_features(
@@ -101,7 +99,7 @@ def _smoothed(outcomes: Floats, n: int) -> Forecast | None:
         kernels = np.quantile(outcomes, nodes(MOST_KERNELS)[0])
     if not kernels.size or kernels.min() == kernels.max() or kernels.std() == 0:
         return None
-    levels = nodes(int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS)))[0]
+    levels = nodes(n_cells(outcomes.size))[0]
     smoothed = Quantiles(levels, Samples(kernels).ppf(levels)[None, :])
     # shared by all people: a batch of its own for each would take hundreds of numbers per person
     return Forecast(LocationScale(smoothed, np.zeros(n)))
@@ -426,8 +424,7 @@ class Selection(Summarized):
         found = found.with_rows(caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
         if found.certificate is None:
             return found
-        proof = found.certificate.accounting_for(self.certificate)
-        return found.certified_by(proof)
+        return found.certified_by(found.certificate.accounting_for(self.certificate))
 
     @cached_property
     def learned_group(self) -> FoundGroup | None:

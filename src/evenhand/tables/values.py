@@ -98,8 +98,7 @@ def text_array(values: Series) -> pa.Array:
 
 def as_mask(flags: pa.Array) -> Mask:
     """Return an Arrow array of booleans as a NumPy array, with false for null."""
-    filled = compute.fill_null(flags, fill_value=False)
-    return filled.to_numpy(zero_copy_only=False)
+    return compute.fill_null(flags, fill_value=False).to_numpy(zero_copy_only=False)
 
 
 def missing_words(text: pa.Array) -> Mask:
