@@ -102,8 +102,7 @@ class StepLoss:
         # upward jumps use the upper tail and downward jumps the lower one, so that monotone losses
         # suffer no cancellation
         mixed = values[..., 0] - falls.sum(axis=-1)
-        start = np.where(rises.any(axis=-1), mixed, values[..., -1])
-        total = np.zeros(shape) + start
+        total = np.zeros(shape) + np.where(rises.any(axis=-1), mixed, values[..., -1])
         # cut by cut, which takes the memory of one
         for j in range(cuts.shape[-1]):
             tail = forecast.distribution.tail(cuts[..., j], left=True)
@@ -348,8 +347,7 @@ class BayesDecision:
         parts = []
         for rows in _blocks(n, y.size):
             grid = np.broadcast_to(y, (rows.stop - rows.start, y.size))
-            people = take_rows(X, rows)
-            parts.append(_directions(self._at(j, grid, people), y, name))
+            parts.append(_directions(self._at(j, grid, take_rows(X, rows)), y, name))
         return np.concatenate(parts)
 
     def _at(self, j: int, y: Floats, X: Any) -> Floats:

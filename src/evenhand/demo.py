@@ -152,8 +152,7 @@ def run(
     models = {"model": model, "model-repaired": repaired, "model-randomized": chosen.model}
     names = ("model", "repaired model", "randomized model")
     # the same rows and the same seed, so that differences are due to the models
-    group = {rule.name: rule.mask(fresh.X)}
-    asked = options_of(fresh, group, seed)
+    asked = options_of(fresh, {rule.name: rule.mask(fresh.X)}, seed)
     changes = compare(model, repaired, fresh.X, fresh.y, names=names[:2], **asked)
     before, after = changes.audits
     drawn = audit(chosen.model, fresh.X, fresh.y, name=names[2], **asked)

@@ -684,8 +684,7 @@ class Certificate(Summarized):
         delta, e = self.mpaic_curve(target)[:, None], target[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             outside = np.where(target > e, delta * (1 - e) / (target - e), np.inf)
-        bounds = np.where(outside < mass, target + outside / mass, WORST)
-        return min(float(bounds.min()), WORST)
+        return min(float(np.where(outside < mass, target + outside / mass, WORST).min()), WORST)
 
     def _known_gaps(self) -> Values:
         if self.choice.rule != "fixed":
@@ -882,8 +881,7 @@ class Certificate(Summarized):
         ]
         if self.events is None:
             return pd.DataFrame(columns=columns)
-        middle = (self.events.low + self.events.high) / 2
-        p, rows = quantiles(middle, self.events.count), []
+        p, rows = quantiles((self.events.low + self.events.high) / 2, self.events.count), []
         for mass in check_masses(masses).tolist():
             # bounds hold for all thresholds, so they may be chosen on the same people: thresholds
             # below and above which about a share `mass` of the people lies

@@ -336,8 +336,7 @@ class Part(OneLine):
         for level in WIDER_LEVELS:
             covered = n - self.plain(level).n_at_least(TINY)
             floor = coverage_floor(n - covered, n, level, size, confidence)
-            share = covered / n
-            found.append(PlainInterval(level=level, mass=mass, floor=floor, covered=share))
+            found.append(PlainInterval(level=level, mass=mass, floor=floor, covered=covered / n))
         return tuple(found)
 
 

@@ -123,8 +123,7 @@ def audit(
     }
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     folder = Path(forecast) if Path(forecast).exists() else None
-    inputs = {"the table": table, "the model": folder}
-    check_out(out, inputs, (".md",), tables)
+    check_out(out, {"the table": table, "the model": folder}, (".md",), tables)
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)
     request = Request(given, table, rows, times, grouping, largest_weight)
@@ -214,8 +213,7 @@ def compare(
         of_tables = [one.name for group in (Rows, Times, GroupColumns) for one in fields(group)]
         refuse_without_effect(context, [*of_tables, "confidence"], "with two audits")
     names = ["the table"] if forecasts else ["the old audit", "the new audit"]
-    inputs = dict(zip(names, paths, strict=True))
-    check_out(out, inputs, folder=tables)
+    check_out(out, dict(zip(names, paths, strict=True)), folder=tables)
     if forecasts:
         given = [Given.of(text) for text in forecasts]
         # events and horizon may be named with one of the forecasts
@@ -253,8 +251,7 @@ def compared_rows(
     sides = []
     for read, name in zip((before, after), names, strict=True):
         asked = {"name": name, "search": search, "random_state": 0}
-        same = replace(read, groups=before.groups, searched=shared)
-        side = audited_rows(same, asked)
+        side = audited_rows(replace(read, groups=before.groups, searched=shared), asked)
         model, data = read.request.given.folder, read.request.table
         found = audits.with_sources(side.audit, command=command_line(), model=model, data=data)
         sides.append(side._replace(audit=found))

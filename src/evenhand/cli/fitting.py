@@ -252,8 +252,7 @@ def _training_rows(
     data, y, source, _ = with_outcomes(data, rows.target, rows.drop_missing, table.name)
     # ids are not features: a model could memorize people
     roles = rows.target, rows.id, rows.person, rows.weight
-    unused = [*filter(None, roles), *listed_names("--drop", drop)]
-    X = _features(data, unused, table.name)
+    X = _features(data, [*filter(None, roles), *listed_names("--drop", drop)], table.name)
     remarks += [
         f"column {name!r} is used as a feature but {why}; if it identifies people, pass it as --id,"
         " otherwise exclude it with --drop"

@@ -192,8 +192,7 @@ def randomize(
     asked = checked_options(guarantee)
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
-    grouping = GroupColumns(features=features)
-    request = Request(given, table, rows, times, grouping, largest_weight)
+    request = Request(given, table, rows, times, GroupColumns(features=features), largest_weight)
     seed = secrets.randbelow(2**32) if seed is None else seed
     read = read_rows(request, is_randomized=True)
     # values that are no forecasts are refused with the name of the file
@@ -298,8 +297,7 @@ def _save(proven: Certified, read: Read, folder: Path, as_json: bool, seed: int)
 def _report(proven: Certified, read: Read, sha256: str, seed: int) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
     held, request = proven.held, read.request
-    rows = tables.take_rows(read.data, held)
-    subject, X = scale.as_subject(proven.model).of(rows, read.source)
+    subject, X = scale.as_subject(proven.model).of(tables.take_rows(read.data, held), read.source)
     searched = tables.take_rows(read.searched, held)
     try:
         with warnings.catch_warnings():

@@ -141,8 +141,7 @@ def outcomes(
     --------
     evenhand outcomes log.sqlite paid.csv --id forecast_id --target loss
     """
-    parts = tables.open_parts(table)
-    ids, y, times, places = _columns(parts, id, target, observed)
+    ids, y, times, places = _columns(tables.open_parts(table), id, target, observed)
     decisions = service.open_log(log, create=False)
     is_by_person = context is not None or key_file is not None
     found = service.record_outcomes(

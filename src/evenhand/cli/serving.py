@@ -190,8 +190,7 @@ def predict(
     key = None if key_file is None else read_key(key_file)
     wanted, kept = parse_levels(levels), listed_names("--keep", keep)
     if logging.log is None:
-        names = [one.name for one in fields(logging)]
-        refuse_without_effect(given, names, "without --log")
+        refuse_without_effect(given, [one.name for one in fields(logging)], "without --log")
     else:
         reason = "with --log, to which forecasts are added in the order of the table"
         refuse_without_effect(given, ("workers",), reason)

@@ -364,8 +364,7 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
         return np.abs(residuals - np.average(residuals, weights=rows.weights))
 
     edges = np.quantile(distance, LEAST_SHARES)
-    supports = [replace(support, edge=float(edge)) for edge in edges]
-    return clearly_best(supports, size, rows.weights)
+    return clearly_best([replace(support, edge=float(edge)) for edge in edges], size, rows.weights)
 
 
 @dataclass(frozen=True)
@@ -752,8 +751,7 @@ class WrappingForecaster(Forecaster):
 def check_support_of(kind: OutcomeKind | None, support: Any) -> None:
     """Raise InputError if bounds are given for outcomes with atoms."""
     if support is not None and kind is not OutcomeKind.CONTINUOUS:
-        is_count = kind is OutcomeKind.COUNT
-        remedy = ", or pass CountRegressor(largest=...)" if is_count else ""
+        remedy = ", or pass CountRegressor(largest=...)" if kind is OutcomeKind.COUNT else ""
         raise InputError(
             f"support={support!r} has no meaning for forecasts of the kind {str(kind)!r}, only for"
             f" continuous ones; leave it out{remedy}"

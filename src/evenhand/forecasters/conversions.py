@@ -316,8 +316,7 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
 
     # the likelihood may have its maximum at the lower end, from where it is flat
     grid = np.linspace(np.log(LEAST_DISPERSION), np.log(MOST_DISPERSION), 25)
-    losses = [loss(one) for one in grid]
-    best = int(np.argmin(losses))
+    best = int(np.argmin([loss(one) for one in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     if family == "auto":
@@ -682,8 +681,7 @@ class SurvivalModel(Forecaster):
         self.model = thawed(model)
         self.horizon = None if horizon is None else check_horizon(horizon)
         known, is_parametric = _known_times(self.model), _is_parametric(self.model)
-        default = _default_times(self.model, known, self.horizon)
-        grid = default
+        grid = _default_times(self.model, known, self.horizon)
         if times is not None:
             # the family checks times
             grid = SurvivalCurves(np.ravel(times), np.ones(np.size(times))).times

@@ -711,8 +711,7 @@ class _Problem:
 
     def maps(self, terms: Floats, members: Members, *, has_curve: bool) -> EventMaps:
         """Return the maps with terms of shape (1 + n_groups, 2), and a curve if it pays."""
-        scaled = terms / [1.0, self.scale]
-        maps = EventMaps(scaled, self.center, self.least, NO_CURVE)
+        maps = EventMaps(terms / [1.0, self.scale], self.center, self.least, NO_CURVE)
         if not has_curve:
             return maps
         p = maps.apply(self.events.probability, members)

@@ -370,8 +370,7 @@ def spread_factor(
     share = row_weight[row] / row_weight[row].sum()
 
     def loss(log_factor: float) -> float:
-        mixture = NormalMixture(*parts[:2], parts[2] * np.exp(log_factor))
-        return -(share @ mixture.logpdf(y[row]))
+        return -(share @ NormalMixture(*parts[:2], parts[2] * np.exp(log_factor)).logpdf(y[row]))
 
     bounds = tuple(np.log(FACTOR_RANGE))
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})

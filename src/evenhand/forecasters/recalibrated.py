@@ -365,8 +365,7 @@ class Maps:
         events = held_out.events._replace(probability=p)
         (low, high), lost = np.array(ends_of(held_out.pit)[:2]), held_out.pit.unknown
         # of hurdles, outcomes that may be off the atom have PITs
-        is_hurdle = held_out.kind is OutcomeKind.HURDLE
-        rows = np.flatnonzero((held_out.event_shares > 0) & is_hurdle)
+        rows = np.flatnonzero((held_out.event_shares > 0) & (held_out.kind is OutcomeKind.HURDLE))
         if rows.size:
             mapped, slope = self.pits.apply(held_out.pit.take(rows), members.take(rows))
             low[rows], high[rows] = ends_of(mapped)[:2]
@@ -738,8 +737,7 @@ class RecalibratedRegressor(WrappingForecaster):
             rows = self._fit_on_support(estimator, rows)
         with outcomes_checked():
             held_out, own = self._held_out(rows, seen)
-        masks = training_masks(self._groups, self.by, used)
-        members = self._groups.members(table, masks, own)
+        members = self._groups.members(table, training_masks(self._groups, self.by, used), own)
         self.outcome_kind_, self.horizon_ = held_out.kind, seen.horizon
         self.n_lost_ = int(seen.is_lost.sum()) if seen.are_times else None
         # only ratios of weights count; squares of tiny weights would underflow
@@ -771,8 +769,7 @@ class RecalibratedRegressor(WrappingForecaster):
             return judged(self._base.distribution(rows.X), outcomes)
         if self._base.unseen_pit is not None and not own_values:
             # its residuals are already cross-fitted
-            unseen = Cells(self._base.unseen_pit)
-            return Observed(OutcomeKind.CONTINUOUS, unseen), pd.DataFrame()
+            return Observed(OutcomeKind.CONTINUOUS, Cells(self._base.unseen_pit)), pd.DataFrame()
         # a frozen plain regressor is not refitted, but its residual distribution is
         parts, own = [], []
         for learn, test in rows.folds():

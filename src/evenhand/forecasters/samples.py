@@ -211,8 +211,7 @@ def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cell
     low, high, log_slope = CellsInGrid(pit, which, edges).under(values)
     if pit.are_points:
         return Cells(low), log_slope
-    place = divided(pit.drawn - pit.low, pit.high - pit.low).ravel()
-    ties = np.clip(place, 0.0, 1.0)
+    ties = np.clip(divided(pit.drawn - pit.low, pit.high - pit.low).ravel(), 0.0, 1.0)
     return Cells(low, np.maximum(low, high), ties=ties, reading=pit.reading), log_slope
 
 

@@ -529,8 +529,7 @@ def _n_tried(candidate: Candidate, n_networks: int) -> int:
     # without a split of their own, all networks are compared on the same rows
     if n_splits == 1:
         return n_networks
-    needed: int = -(-TRIAL_ROWS // n_held_out)
-    return min(max(needed, FEWEST_TRIED), n_networks)
+    return min(max(-(-TRIAL_ROWS // n_held_out), FEWEST_TRIED), n_networks)
 
 
 def _best_of(trainings: dict[int, TrainingRun], n_kept: int) -> dict[int, TrainingRun]:

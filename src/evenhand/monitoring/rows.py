@@ -436,8 +436,7 @@ def _outcomes(pit: Any, outcome: Any, probability: Any, n: int) -> tuple[Pair, M
     y = check_numbers("outcome", outcome, n)
     p = check_numbers("probability", probability, n)
     known = ~np.isnan(y)
-    is_wrong = known & ~np.isin(y, (0.0, 1.0))
-    refuse_entry("outcome", y, is_wrong, "be 0 or 1", "code the event as 1")
+    refuse_entry("outcome", y, known & ~np.isin(y, (0.0, 1.0)), "be 0 or 1", "code the event as 1")
     # outcomes 0 fill [0, 1 - p] and outcomes 1 fill [1 - p, 1]
     return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
 

@@ -389,8 +389,7 @@ class Ledger(Stored):
                     self._test(name, "promise", side, settings.false_alarm / 2)
         if self.groups.names:
             self.errors = BiasSums() if self.kind == "event" else PITSums()
-            statement = calibrated(self.kind, settings.tolerance)
-            self._test("group", "group", statement, risks["group"])
+            self._test("group", "group", calibrated(self.kind, settings.tolerance), risks["group"])
         if has_draws:
             by_group = bool(self.groups.partitions)
             # all rows have half of the risk if there are groups
@@ -410,8 +409,7 @@ class Ledger(Stored):
         """Add groups that have appeared to their tests."""
         for test in (self.tests[name] for name in OF_GROUPS if name in self.tests):
             n_known = len(test.names)
-            thresholds = self.groups.log_thresholds(test.risk)
-            test.add(self.groups.names[n_known:], thresholds[n_known:])
+            test.add(self.groups.names[n_known:], self.groups.log_thresholds(test.risk)[n_known:])
         if self.errors is not None:
             self.errors.extend(len(self.groups.names))
 
@@ -824,8 +822,7 @@ class Watch(Summarized):
             names the row, and the watch is unchanged.
         """
         if not isinstance(rows, Rows):
-            got = type(rows).__name__
-            raise bad_input("rows", "be Rows", got, "make them with Rows.of")
+            raise bad_input("rows", "be Rows", type(rows).__name__, "make them with Rows.of")
         end = None if until is None else as_time("until", until)
         n_before = len(self._ledger.alarms)
         self._ledger.add(rows, end)

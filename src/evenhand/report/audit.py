@@ -62,8 +62,7 @@ def audit_document(rows: AuditRows) -> Document:
     listed = {one.group for one in (*first, *others)}
     named = (rows.everyone, *(one for one in rows.named if one.group in listed))
     scan = tuple(one for one in rows.scan if one.group in listed)
-    shown = msgspec.structs.replace(rows, groups=named, scan=scan)
-    data = embedded(shown.to_dict())
+    data = embedded(msgspec.structs.replace(rows, groups=named, scan=scan).to_dict())
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
     opening: list[Part] = [Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])]
@@ -189,8 +188,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
     yield section("own", "By the forecast itself", "are low and high ones equally right?", table)
     hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
-    part = rows.positive_part[: tables.LISTED]
-    table = tables.groups("Groups without the atom", part, rows)
+    table = tables.groups("Groups without the atom", rows.positive_part[: tables.LISTED], rows)
     yield section("positive", title, hint, table)
     title, table = "Predicted probabilities and rates", tables.reliability(rows)
     chart = calibration_chart(rows, of_rates=True)

@@ -259,8 +259,7 @@ class Frame:
 
     def path(self, places: Iterable[Place]) -> str:
         """Return the path of a line through points."""
-        ends = (f"{digits(self.x(x))} {digits(self.y(y))}" for x, y in places)
-        return "L".join(ends)
+        return "L".join(f"{digits(self.x(x))} {digits(self.y(y))}" for x, y in places)
 
 
 def frame_of(chart: Chart, width: Width) -> Frame:

@@ -124,8 +124,7 @@ class Shown:
             beyond = f"beyond {self.tolerance}" if slight else "of the error"
             text = f"NO SIGNIFICANT CHANGE {beyond} in {total}."
         if slight:
-            changed = count(slight, "group")
-            text += f" In {changed} the error changed by less than {self.tolerance}."
+            text += f" In {count(slight, 'group')} the error changed by less than {self.tolerance}."
         if few := n["unknown"]:
             text += f" {count(few, 'group has', 'groups have')} no interval."
         return text
@@ -165,8 +164,7 @@ class Shown:
             return f"slightly {found}" if is_slight(row) else found
 
         def size(row: ComparedGroup) -> Value:
-            sizes = dict.fromkeys((row.n, row.n_after))
-            return Value(" → ".join(map(whole, sizes)), order=row.n)
+            return Value(" → ".join(map(whole, dict.fromkeys((row.n, row.n_after)))), order=row.n)
 
         def written(row: ComparedGroup, name: str, show: Show) -> Value:
             """Write a measure before and after, with its interval."""
@@ -219,8 +217,7 @@ def comparison_text(rows: ComparisonRows, *, full: bool = False) -> str:
     head = f"Before: {before}. After: {after}. {', '.join(found.facts)}"
     tail = Bullets([*found.sentences, f"All groups: {more}"])
     for n in range(ROWS, 0, -1):
-        table = found.table(found.groups[:n], is_short=True)
-        text = short_text(head, found.verdict, table, tail)
+        text = short_text(head, found.verdict, found.table(found.groups[:n], is_short=True), tail)
         if text.count("\n") < LINES:
             break
     return text

@@ -317,8 +317,7 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
     ]
 
     def predict(new: Floats, depth: int) -> Floats:
-        found = [_values_at(tree, _ways(tree, new), depth) for tree in trees]
-        return np.mean(found, axis=0)
+        return np.mean([_values_at(tree, _ways(tree, new), depth) for tree in trees], axis=0)
 
     unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
     for k, tree in enumerate(trees):

@@ -161,8 +161,7 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> Pair
         predicted.append(_forest(matrix[learn], excess[learn], of_rows, matrix[start:stop]))
     # rows are in random order, so ties are broken at random
     ordinal = (block.argsort(axis=0, kind="stable").argsort(axis=0) for block in predicted)
-    ranks = [(one + 0.5) / len(one) for one in ordinal]
-    return np.concatenate(predicted), np.concatenate(ranks)
+    return np.concatenate(predicted), np.concatenate([(one + 0.5) / len(one) for one in ordinal])
 
 
 def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Floats) -> Floats:

@@ -311,8 +311,7 @@ def worst_groups(
     """Return the error and the rows of the worst group of each size."""
     sizes, which = np.unique(group_sizes(masses, pits.n_samples), return_inverse=True)
     cells = LevelCells.of(pits)
-    found = _find(pits, cells, sizes, n_starts, random)
-    errors, groups = _decide(pits, cells, sizes, found)
+    errors, groups = _decide(pits, cells, sizes, _find(pits, cells, sizes, n_starts, random))
     return errors[which], groups[which]
 
 

@@ -454,8 +454,7 @@ def inside_link(distribution: Distribution) -> tuple[Distribution, Link | None]:
         return distribution.base, distribution.link
     if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
         part = distribution.positive
-        inner = Hurdle(distribution.chance, part.base, distribution.at, distribution.end)
-        return inner, part.link
+        return Hurdle(distribution.chance, part.base, distribution.at, distribution.end), part.link
     return distribution, None
 
 

@@ -301,8 +301,7 @@ def _model_check(model: Loaded, opened: Mapping[str, Any]) -> Check:
     logged, unstored = opened["model_sha256"], ", ".join(opened["unstored"])
     rest = f"; the hash does not cover {unstored}" if unstored else ""
     text = f"sha256 {logged[:HASH_DIGITS]}{rest}"
-    values = [("sha256", logged, model.sha256)]
-    return Check.of("model", values, text, f"another model{rest}")
+    return Check.of("model", [("sha256", logged, model.sha256)], text, f"another model{rest}")
 
 
 def _draw_checks(

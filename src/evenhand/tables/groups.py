@@ -336,8 +336,7 @@ class Seen:
     @classmethod
     def of(cls, values: Series) -> Seen:
         """Summarize some or all values of a column; InputError for lists, structs and maps."""
-        orders = dict.fromkeys("iuf", "number") | {"M": "date"}
-        kind = orders.get(values.dtype.kind, "text")
+        kind = (dict.fromkeys("iuf", "number") | {"M": "date"}).get(values.dtype.kind, "text")
         codes, distinct = coded(values, f"column {values.name!r}")
         has_missing = bool((codes < 0).any())
         kind = "none" if len(distinct) == 0 else kind
@@ -584,8 +583,7 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Groups | Iterable[tuple[Any,
         return [(name, values.array) for name, values in table.items()]
     names, columns = check_names(groups), as_pandas(X)
     if not isinstance(columns, pd.DataFrame):
-        got = type(groups).__name__
-        raise bad_input("groups", "be masks by name, as X is not a table", got)
+        raise bad_input("groups", "be masks by name, as X is not a table", type(groups).__name__)
     return group_columns(as_table(columns, n, per="outcome"), names, source="X")
 
 

@@ -54,11 +54,8 @@ MISSING_WORDS = (
 )
 """Texts that mean a missing value in columns of numbers, booleans and dates."""
 
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
-# number columns refuse them, which is clearer than reading the column as text
-INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-"""Infinite numbers."""
+# also infinite ones, which number columns refuse: clearer than reading the column as text
+NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)$"
 
 
 def refuse_row(wrong: Mask, values: Any, place: str, rule: str, remedy: str = REMEDY) -> None:
@@ -117,9 +114,7 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     >>> parse_text_numbers(pa.array(["007", "-1.5e3", "NA", "12 kg", None]))
     (array([    7., -1500.,    nan,    nan,    nan]), array([False, False, False,  True, False]))
     """
-    is_finite = as_mask(compute.match_substring_regex(text, NUMBER))
-    is_infinite = as_mask(compute.match_substring_regex(text, INFINITE))
-    is_number = is_finite | is_infinite
+    is_number = as_mask(compute.match_substring_regex(text, NUMBER))
     # Arrow does not parse a plus sign
     unsigned = compute.replace_substring_regex(text, r"^\+", "")
     chosen = compute.if_else(pa.array(is_number), unsigned, pa.scalar(None, pa.string()))
