@@ -344,7 +344,7 @@ def check_finite(name: str, values: ArrayLike) -> Floats:
     if array.size == 0:
         raise InputError(f"{name} is empty; give at least one value")
     wrong = ~np.isfinite(array)
-    n = int(wrong.sum())
+    n = wrong.sum()
     # no filling: a made-up outcome would be judged like an observed one
     remedy = "drop that row" if n == 1 else f"drop the {n} rows with such values"
     refuse_entry(name, array, wrong, "be finite", remedy)
@@ -437,7 +437,7 @@ def is_container(value: Any) -> bool:
 def largest_atom(y: Floats) -> tuple[float, float]:
     """Return the most frequent outcome and its share of the rows."""
     values, counts = np.unique(y, return_counts=True)
-    top = int(np.argmax(counts))
+    top = np.argmax(counts)
     return float(values[top]), float(counts[top] / y.size)
 
 

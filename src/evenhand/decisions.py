@@ -373,7 +373,7 @@ class BayesDecision:
                 name, f"have the shape of the outcomes, {y.shape}", f"shape {values.shape}", remedy
             )
         if not np.isfinite(values).all():
-            i, k = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
+            i, k = np.argwhere(~np.isfinite(values))[0]
             raise bad_input(name, "be finite", f"{values[i, k]} at y = {y[i, k]:g}")
         return values
 
@@ -438,7 +438,7 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
     """Return the directions of losses at increasing outcomes, (n, k) or (k,) -> (n,)."""
     losses, y = np.broadcast_arrays(np.atleast_2d(losses), y)
     if (losses < 0).any():
-        i, k = (int(place) for place in np.argwhere(losses < 0)[0])
+        i, k = np.argwhere(losses < 0)[0]
         raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[i, k]:g}", SHIFT)
     steps = np.diff(losses, axis=-1)
     # smaller changes are rounding errors
@@ -446,10 +446,10 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
     rises = (steps > least).any(axis=-1)
     falls = (steps < -least).any(axis=-1)
     if (rises & falls).any():
-        i = int(np.argmax(rises & falls))
+        i = np.argmax(rises & falls)
         # the first step against the direction of the first change
         first = steps[i][np.abs(steps[i]) > least[i]][0]
-        k = int(np.argmax(-np.sign(first) * steps[i] > least[i]))
+        k = np.argmax(-np.sign(first) * steps[i] > least[i])
         raise InputError(
             f"{name} must be monotone in the outcome, but changes direction at y = {y[i, k]:g}"
         )
@@ -661,7 +661,7 @@ def loss_guarantee(
         for name, kind, mass, level, mask in parts:
             bound = _factor(ways[mask], chosen[mask], forecast.is_randomized)[0] / multiple
             interval = _interval(exceeded[mask], losses.shape[1], level, random)
-            n_rows = int(mask.sum())
+            n_rows = mask.sum()
             means = [
                 float(values[mask].mean()) if n_rows else np.nan
                 for values in (promised, losses, exceeded)
@@ -716,7 +716,7 @@ def _factor(ways: Ints, chosen: Ints, is_randomized: bool) -> tuple[int, str]:
             " person cannot show whether the direction depends on the draw: use at least"
             f" {ENOUGH_DRAWS}, draws.jittered(n, 64)"
         )
-    mixed = float(_both(chosen).mean())
+    mixed = _both(chosen).mean()
     if mixed:
         return 2, (
             f"for {percent(mixed)} of people the direction in which the loss of the chosen action"

@@ -125,7 +125,7 @@ def check_person_labels(person: ArrayLike, n_samples: int) -> NDArray[np.intp]:
         raise bad_input("person", f"have one label per row ({n_samples})", f"shape {labels.shape}")
     missing = pd.isna(labels)
     if missing.any():
-        row = int(np.argmax(missing))
+        row = np.argmax(missing)
         raise InputError(f"person[{row}] is missing; give each row the label of a person")
     if labels.dtype.kind in "OU":
         labels = np.array(
@@ -440,7 +440,7 @@ def check_own_draws(draws: Floats, rows: Ints | None = None) -> None:
         cells = np.sort(scaled, axis=-1) - np.arange(m)
         elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
         if elsewhere.any():
-            place = f"r[{start + int(np.argmax(elsewhere))}]"
+            place = f"r[{start + np.argmax(elsewhere)}]"
             raise InputError(
                 f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
             )

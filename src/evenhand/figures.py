@@ -444,9 +444,9 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
             "capsize": 4,
         }
         axes.errorbar(error, price, label="forecasters", zorder=4, **style)
-    axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
+    axes.set_xlim(0, max(0.36, 1.04 * np.nanmax(error, initial=0.0)))
     low = np.nanmin(price, initial=0.0)
-    top = float(np.interp(TOP_ERROR, errors, limits[1]))
+    top = np.interp(TOP_ERROR, errors, limits[1])
     high = np.nanmax(price, initial=top)
     # the legend spans errors above 0.11 at the top: forecasters there get 30% of room above them
     beside = price[(error > 0.11) & np.isfinite(price)]

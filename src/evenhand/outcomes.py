@@ -158,7 +158,7 @@ class Outcomes(OneLine):
         value = time
         if tau is not None:
             if time.max() < tau and not seen.all():
-                rule = f"be at most {number_in_full(float(time.max()))}, the longest time"
+                rule = f"be at most {number_in_full(time.max())}, the longest time"
                 remedy = "nobody was followed for longer; check that y and horizon have one unit"
                 raise bad_input("horizon", rule, number_in_full(tau), remedy)
             # the outcome `horizon` is that of people without an event until then
@@ -187,7 +187,7 @@ class Outcomes(OneLine):
                 " people whatever happened to them"
             )
         if largest is not None and largest < weight.max():
-            row = int(weight.argmax())
+            row = weight.argmax()
             rule = f"be at least the largest weight ({weight[row]:g} in row {row})"
             remedy = "give the largest weight that the design of the sample allows"
             raise bad_input("largest_weight", rule, largest, remedy)
@@ -241,7 +241,7 @@ class Outcomes(OneLine):
         """
         if self.entered is None or self.horizon is None:
             return np.ones(self.n_samples, dtype=np.bool_)
-        end = float((self.entered + self.y).max())
+        end = (self.entered + self.y).max()
         # dates and times in units such as years are rounded
         slack = 1e-9 * max(abs(end), self.horizon)
         return self.entered + self.horizon <= end + slack

@@ -588,7 +588,7 @@ def check_monotone(name: str, array: Floats, sign: int, rule: str, remedy: str) 
     """Refuse rows that do not rise (fall, if `sign` is -1) along the last axis."""
     wrong = sign * np.diff(array, axis=-1) < 0
     if wrong.any():
-        *row, column = (int(i) for i in np.argwhere(wrong)[0])
+        *row, column = np.argwhere(wrong)[0]
         before, after = array[*row, column], array[*row, column + 1]
         place = place_of(name, (*row, column + 1))
         raise bad_input(place, rule, f"{after:g} after {before:g}", remedy)

@@ -173,11 +173,11 @@ class TableModel(StoredWithEncoder):
                     model.set_params(max_iter=stage)
                 trees.append(held_out(models, splits))
                 losses.append(loss(trees[-1]))
-                best = int(np.argmin(losses))
+                best = np.argmin(losses)
                 if best == len(losses) - 3:
                     break
             shared = [loss(share * trees[best] + (1 - share) * linear) for share in SHARES]
-            self.share_ = SHARES[int(np.argmin(shared))]
+            self.share_ = SHARES[np.argmin(shared)]
             # a model without a share of the average is not fitted
             if self.share_ < 1:
                 self.linear_ = self._linear(len(target)).fit(rows, target, weight)

@@ -82,8 +82,8 @@ def best_bent(support: Support, outcomes: Floats, rows: Any) -> Support:
     exponentially. Outcomes are inside of the support.
     """
     distance = np.minimum(outcomes - support.low, support.high - outcomes)
-    most = float(distance.max())
-    bends = np.geomspace(min(LEAST_BEND * float(np.median(distance)), most), most, N_BENDS)
+    most = distance.max()
+    bends = np.geomspace(min(LEAST_BEND * np.median(distance), most), most, N_BENDS)
     # a fixed seed, as the choice must not change the draws of the model's own generator
     random = np.random.default_rng(0)
     order = random.permutation(outcomes.size)[:TREE_ROWS]
@@ -158,17 +158,17 @@ def check_support(
         return
     used = np.ones(outcomes.size, dtype=np.bool_) if weight is None else weight > 0
     outside = used & ((outcomes < bounds[0]) | (outcomes > bounds[1]))
-    remedy = f"correct {count(int(outside.sum()), 'row')} outside, or widen the support"
+    remedy = f"correct {count(outside.sum(), 'row')} outside, or widen the support"
     refuse_entry(name, outcomes, outside, f"lie within support={_named(bounds)}", remedy)
     kept = outcomes[used]
     for bound in filter(np.isfinite, bounds):
-        distance = float(np.abs(kept - bound).min())
-        if distance > FARTHEST_BOUND * float(np.ptp(kept)) > 0:
+        distance = np.abs(kept - bound).min()
+        if distance > FARTHEST_BOUND * np.ptp(kept) > 0:
             rule = f"have bounds at most {FARTHEST_BOUND:g} times the range of {name} away from it"
             remedy = "pass None on a side where no outcome is near the bound"
             raise bad_input("support", rule, f"{bound:g}", remedy)
         is_at = kept == bound
-        share = float(is_at.mean())
+        share = is_at.mean()
         # a single row is more than 2% of fewer than 50 rows
         if share > MILD_ATOM and is_at.sum() > 1:
             raise InputError(

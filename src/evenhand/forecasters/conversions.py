@@ -338,7 +338,7 @@ def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
     bound in `LEAST_MEANS` replaces the one before if its likelihood is clearly greater, so that
     good predictions of small means are left as they are.
     """
-    bounds = [share * float(np.average(y, weights=weight)) for share in LEAST_MEANS]
+    bounds = [share * np.average(y, weights=weight) for share in LEAST_MEANS]
     return clearly_best(
         bounds, lambda least: -counts_around(np.maximum(mean, least)).log_mass(y), weight
     )
@@ -727,7 +727,7 @@ class SurvivalModel(Forecaster):
         curves = np.where(self.times < self._start, 1.0, curves)
         missing = np.isnan(curves).any(axis=1)
         if missing.any():
-            row = int(np.argmax(missing))
+            row = np.argmax(missing)
             rule = f"have a survival curve by {type(self.model).__name__} for each row"
             remedy = "check this row for missing values"
             raise bad_input(f"X[{row}]", rule, "probabilities that are missing", remedy)

@@ -747,7 +747,7 @@ class _Problem:
         at, evidence = self._largest(design, np.tile(precision, n_parts), self.odds)
         terms = np.zeros((2, n_groups))
         terms[:n_parts] = at.reshape(n_parts, n_groups)
-        least = float((1 + masks @ terms[1] / self.scale).min())
+        least = (1 + masks @ terms[1] / self.scale).min()
         if least < LEAST_ODDS_SLOPE:
             # smaller slopes, with which the correction increases
             terms[1] *= (1 - LEAST_ODDS_SLOPE) / (1 - least)

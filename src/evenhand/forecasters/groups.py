@@ -166,7 +166,7 @@ class Grouping:
         New values of columns are reported by the schema of the model instead.
         """
         # a function returns None for a row in no group, which is not a new label
-        n_new = int((pd.notna(labels) & (which == 0)).sum())
+        n_new = (pd.notna(labels) & (which == 0)).sum()
         # with fewer rows, most may be new by chance
         if labels.size < 20 or 2 * n_new <= labels.size:
             return

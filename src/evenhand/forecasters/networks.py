@@ -59,6 +59,12 @@ REACH = (-4.0, 6.0)
 """Scores beyond which the exponential of outcomes is continued by its tangent at the latest."""
 
 
+def mean_and_std(values: Floats, weight: Floats) -> tuple[float, float]:
+    """Return the mean and the standard deviation of a variable, 1 if all values are equal."""
+    mean = float(np.average(values, weights=weight))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weight))) or 1.0
+
+
 def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
     """Return offset, unit and skewness g of a variable.
 
@@ -66,8 +72,7 @@ def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
     quantiles at 10%, 50% and 90% determine all three (Hoaglin, Summarizing shape numerically: the
     g-and-h distributions, 1985). For g = 0 it is normal, for g = 1 lognormal.
     """
-    mean = float(np.average(values, weights=weight))
-    std = float(np.sqrt(np.average((values - mean) ** 2, weights=weight))) or 1.0
+    mean, std = mean_and_std(values, weight)
     low, middle, high = weighted_quantiles(values, weight, PROBABILITIES)
     if min(high - middle, middle - low) <= LEAST_SIDE * std:
         return mean, std, 0.0
@@ -379,7 +384,7 @@ def spread_factor(
     # variance is (m - 1) / m times the unbiased one
     mean = (weights * loc).sum(axis=-1)
     variance = (weights * (std**2 + (loc - mean[..., None]) ** 2)).sum(axis=-1)
-    common = float(np.mean(mean.var(axis=0) / variance.mean(axis=0)))
+    common = np.mean(mean.var(axis=0) / variance.mean(axis=0))
     squared = (own - common) / (1 + common)
     log_factor = 0.5 * np.log(np.clip(squared, FACTOR_RANGE[0] ** 2, FACTOR_RANGE[1] ** 2))
     return float(np.exp(log_factor * member.size / (member.size + FEW_HELD_OUT)))
@@ -460,8 +465,7 @@ class NeuralForecaster(Forecaster):
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         """Return the offset and the unit of the outcome for the networks."""
-        mean = float(np.average(y, weights=weight))
-        return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
+        return mean_and_std(y, weight)
 
     def _learn(
         self, data: Any, n_networks: int, n_outputs: int, options_of: Callable[..., Any], loss: Any
@@ -961,7 +965,7 @@ class PAICRegressor(NeuralForecaster):
         if self.standardize_y:
             return super()._scale_outcomes(y, weight)
         line = "" if self.support_ is None else " mapped to the line (support)"
-        spread = float(np.std(y))
+        spread = np.std(y)
         least, most = PAIC_MIN_STD, PAIC_MIN_STD + PAIC_STD_RANGE
         if not 2 * least < spread < most / 2:
             warnings.warn(

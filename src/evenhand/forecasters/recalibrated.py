@@ -526,7 +526,7 @@ FEW_ROWS = 300
 
 def warn_of_small_groups(members: Members) -> None:
     """Warn before a fit that maps of few rows make calibrated forecasts worse."""
-    sizes = {name: int(mask.sum()) for name, mask in members.groups()}
+    sizes = {name: mask.sum() for name, mask in members.groups()}
     # maps of smaller groups are shrunk
     few = {name: n for name, n in sizes.items() if FEWEST_ROWS <= n < FEW_ROWS}
     if few:
@@ -745,7 +745,7 @@ class RecalibratedRegressor(WrappingForecaster):
         held_out = replace(held_out, has_curve=self._has_curve)
         maps = Maps.learn(held_out, weight, members)
         kinds = np.where(maps.is_own, "own", "pooled").tolist()
-        sizes = [int(mask.sum()) for _, mask in members.groups()]
+        sizes = [mask.sum() for _, mask in members.groups()]
         self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
         self.check_ = check_maps(held_out, weight, members, kinds, rows.random, seen)
         return self

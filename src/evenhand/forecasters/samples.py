@@ -510,7 +510,7 @@ def refined(levels: Floats, values: Floats, n_knots: int) -> Pair:
     """Return the same map with knots added on its longest segment, up to `n_knots`."""
     # so that the maps of several groups fit into one array
     missing = n_knots - levels.size
-    at = int(np.argmax(np.diff(levels)))
+    at = np.argmax(np.diff(levels))
     share = np.arange(1, missing + 1) / (missing + 1)
     added = (knots[at] + share * (knots[at + 1] - knots[at]) for knots in (levels, values))
     more_levels, more_values = added

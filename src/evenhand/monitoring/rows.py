@@ -87,7 +87,7 @@ def _checked(name: str, value: Any, n: int, known: Mask | None) -> Any:
     low, high = (check_numbers(f"{name}[{i}]", end, n, known) for i, end in enumerate(value))
     crossed = np.flatnonzero(low > high)
     if crossed.size:
-        row = int(crossed[0])
+        row = crossed[0]
         got = f"{low[row]:g} and {high[row]:g} in row {row}"
         raise bad_input(name, "have lower ends at or below the upper ends", got)
     return low, high
@@ -414,7 +414,7 @@ def _taken(value: Any, rows: Any) -> Any:
 def _check_order(time: Times) -> None:
     falls = np.flatnonzero(time[1:] < time[:-1])
     if falls.size:
-        row = int(falls[0]) + 1
+        row = falls[0] + 1
         raise InputError(
             f"time[{row}] is {time[row]}, before the row above it ({time[row - 1]}), but rows must"
             " be in the order of serving; sort them by time, not by the arrival of outcomes"
@@ -449,7 +449,7 @@ def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tup
     delay = np.where(known & ~np.isnat(at), waited / np.timedelta64(1, "D"), np.nan)
     early = np.flatnonzero(delay < 0)
     if early.size:
-        row = int(early[0])
+        row = early[0]
         got = f"{at[row]} for a forecast of {times[row]}"
         raise bad_input(place_of("recorded", (row,)), "not be before its forecast", got)
     if matures_after is None:

@@ -378,9 +378,9 @@ class PITSums(Sums):
     def direction(self, group: int) -> Direction | None:
         """Return in which way a group's PITs deviate most; None if they do not."""
         middle = nodes(BINS)[0]
-        shares = self.counts[group] / max(int(self.counts[group].sum()), 1)
+        shares = self.counts[group] / max(self.counts[group].sum(), 1)
         means = shares @ cell_witnesses(middle, middle)
-        return PIT_DIRECTIONS[int(means.argmax())] if means.max() > 1e-9 else None
+        return PIT_DIRECTIONS[means.argmax()] if means.max() > 1e-9 else None
 
 
 class BiasSums(Sums):
@@ -556,7 +556,7 @@ class ValueCounts(Stored):
             "estimate": float(means.max()) if n else None,
             "best_case": float(best.max()) if has_any else None,
             "worst_case": float(worst.max()) if has_any else None,
-            "direction": sides[int(means.argmax())] if n else None,
+            "direction": sides[means.argmax()] if n else None,
             "n": n,
             "n_missing": n_missing,
             "since": self.starts[blocks[0]] if blocks else since,

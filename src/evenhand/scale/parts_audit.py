@@ -238,7 +238,7 @@ def take_part(
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
         # a trial forecast, while the part of a refused row is known; the audit takes 64 draws
-        with refusals(source, int(rows[0])):
+        with refusals(source, rows[0]):
             forecaster.forecast(X, 0.5)
     return table.set_axis(rows)
 

@@ -110,7 +110,7 @@ def pattern_of(mean_waves: Floats) -> Floats:
 
 def direction_of(pattern: Floats) -> Direction:
     """Return the direction of a pattern; mixed if it agrees with no direction on 3/4 of levels."""
-    level = float(pattern.sum()) / PATTERN_CELLS
+    level = pattern.sum() / PATTERN_CELLS
     spread = float(pattern @ _SPREAD) / PATTERN_CELLS
     # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4 = 1/2
     if abs(level) >= max(0.5, abs(spread)):
@@ -364,7 +364,7 @@ def _ridge(codes: Floats, targets: Floats) -> Fit:
     ridge = RidgeCV(penalties, scoring="neg_mean_squared_error", store_cv_results=True)
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         model = make_pipeline(StandardScaler(), ridge).fit(codes, targets)
-    best = int(np.flatnonzero(penalties == ridge.alpha_)[0])
+    best = np.flatnonzero(penalties == ridge.alpha_)[0]
     return Fit(ridge.cv_results_[..., best], model.predict)
 
 

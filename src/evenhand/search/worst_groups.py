@@ -465,7 +465,7 @@ def _exchanged(
         outside = np.flatnonzero(~group)
         means = mean + (cells.cdfs[outside] - cells.cdfs[inside, None]) / k
         errors = cells.errors(means)
-        leaves, enters = np.unravel_index(int(np.argmax(errors)), errors.shape)
+        leaves, enters = np.unravel_index(np.argmax(errors), errors.shape)
         if errors[leaves, enters] <= error + NO_GAIN[cells.cdfs.dtype]:
             break
         group = group.copy()
@@ -652,7 +652,7 @@ def _matching_link(pits: Cells) -> Link:
     """
     from scipy import optimize
 
-    wanted = float(pathwise_errors(pits).mean())
+    wanted = pathwise_errors(pits).mean()
     base = nodes(MATCHING_ROWS).T
     # with the same draws at each alpha the error is a smooth function of alpha
     r = jittered(MATCHING_ROWS, pits.n_draws, 0)

@@ -89,7 +89,7 @@ class Wrapped(NamedTuple):
         ties = fresh(n, random) if needs_ties else np.full(n, 0.5)
         at, part = base.atom, base
         rows = np.flatnonzero(outcomes.value != at)
-        n_known = int(outcomes.happened[rows].sum())
+        n_known = outcomes.happened[rows].sum()
         if at is not None and n_known < LEAST_ROWS:
             what = f"an outcome other than {at:g}"
             if outcomes.are_times:

@@ -147,7 +147,7 @@ def _search_alpha(bound_at: Callable[[float], float], target: float, most: float
     def logit(bound: float) -> float:
         return float(np.log(bound / max(most - bound, 1e-9)))
 
-    least = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA)))
+    least = np.log(LEAST_ALPHA / (1 - LEAST_ALPHA))
     # the smallest alpha lies inside, so that one evaluation there ends a search in vain
     low = least - SEARCH_SLACK / 2
     high = 12.0

@@ -639,9 +639,9 @@ def are_probabilities(column: Series) -> bool:
 def _mask(column: Series, place: str) -> Mask:
     is_missing = missing(column)
     if is_missing.any():
-        n = count(int(is_missing.sum()), "missing value")
+        n = count(is_missing.sum(), "missing value")
         raise InputError(
-            f"{place} is a mask with {n}, the first in row {int(np.argmax(is_missing))} (counted"
+            f"{place} is a mask with {n}, the first in row {np.argmax(is_missing)} (counted"
             " from 0); fill them, or make them a separate group with .astype('category')"
         )
     return column.to_numpy(dtype=np.bool_)

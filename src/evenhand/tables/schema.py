@@ -351,11 +351,11 @@ def remark_on(name: str, values: Series) -> str | None:
     """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
     text = text_array(values)
     is_odd = parse_text_numbers(text)[1] | as_mask(compute.match_substring_regex(text, CODE))
-    n_values = int(as_mask(compute.is_valid(text)).sum())
-    n_there = n_values - int(missing_words(text).sum())
+    n_values = as_mask(compute.is_valid(text)).sum()
+    n_there = n_values - missing_words(text).sum()
     if is_odd.sum() > (1 - MOSTLY) * n_there:
         return None
-    row = int(np.argmax(is_odd))
+    row = np.argmax(is_odd)
     return (
         f"column {name!r} is read as categories: {is_odd.sum():,} of its {n_values:,} values are"
         f" not numbers or are codes, the first in row {row + 1}, {str(values.iloc[row])[:40]!r};"
@@ -601,7 +601,7 @@ def copies_in_words(features: pd.DataFrame, y: Floats) -> str | None:
         return None
     rows = pd.DataFrame({"x": _hash(features) if features.shape[1] else 0, "y": y})
     is_copy = rows.duplicated().to_numpy()
-    n = int(is_copy.sum())
+    n = is_copy.sum()
     if n <= MOST_COPIES * y.size:
         return None
     hashes = [_hash(features.iloc[:, [i]]) for i in range(features.shape[1])]

@@ -64,7 +64,7 @@ def refuse_row(wrong: Mask, values: Any, place: str, rule: str, remedy: str = RE
     Rows are counted as `place_of_rows` counts them.
     """
     if wrong.any():
-        row = int(np.argmax(wrong))
+        row = np.argmax(wrong)
         value = take_rows(values, row)
         got = f"{value:.10g}" if isinstance(value, float | np.floating) else short(value)
         raise bad_input(f"{place}, row {place_of_rows()[1] + row + 1}", rule, got, remedy)
@@ -172,8 +172,8 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, option: str 
     found = numbers(values, place)
     missing = np.isnan(found)
     if missing.any():
-        n = int(missing.sum())
-        first = place_of_rows()[1] + int(np.argmax(missing)) + 1
+        n = missing.sum()
+        first = place_of_rows()[1] + np.argmax(missing) + 1
         raise InputError(
             f"{place} has {count(n, 'missing value')}, the first in row {first}; drop such rows"
             + f" with {option}" * bool(option)
@@ -357,7 +357,7 @@ def numbers(values: Series, place: str) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     found, wrong = parse_numbers(values)
     # words for an event or a score have a code; other words are mistakes of single rows
-    first = str(values.iloc[int(np.argmax(wrong))]) if wrong.any() else ""
+    first = str(values.iloc[np.argmax(wrong)]) if wrong.any() else ""
     remedy = REMEDY
     if re.fullmatch(r"[-+0-9.]*,[0-9.,]+", first):
         remedy = "write numbers with a decimal point and no other separators, such as 1234.5"
