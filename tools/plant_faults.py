@@ -893,7 +893,7 @@ FAULTS = (
     ),
     Fault(
         "probabilities of the first class as those of the second",
-        "np.asarray(labels == self.classes_[1], dtype=np.float64)",
+        "np.asarray(labels == self.classes_[1], dtype=float)",
         "np.asarray(labels == self.classes_[0], dtype=np.float64)",
         ("test_recalibrated_kinds.py",),
     ),

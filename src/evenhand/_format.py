@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import math
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import partial
 from typing import Any, Literal, TypeGuard
@@ -281,7 +281,7 @@ def count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def and_more(names: Sequence[str], most: int = 20) -> str:
+def and_more(names: Iterable[str], most: int = 20) -> str:
     """Write the first names of a list, and how many more there are.
 
     Examples
@@ -289,8 +289,9 @@ def and_more(names: Sequence[str], most: int = 20) -> str:
     >>> and_more(["a", "b", "c", "d"], 2), and_more(["a"], 2)
     ('a, b and 2 more', 'a')
     """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    listed = list(names)
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:

@@ -253,7 +253,7 @@ def check_levels(levels: Sequence[Any]) -> tuple[float, ...]:
 
 def check_masses(masses: ArrayLike) -> Floats:
     """Return group sizes as an array of shares, each above 0 and at most 1."""
-    shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
+    shares = np.atleast_1d(np.asarray(masses, dtype=float))
     if shares.ndim != 1 or shares.size == 0:
         raise bad_input("masses", "be a number or a list of numbers", f"shape {shares.shape}")
     for mass in shares:
@@ -358,7 +358,7 @@ def as_floats(name: str, values: ArrayLike) -> Floats:
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise bad_input(name, "contain numbers", dtype, "convert them, such as dates to days")
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise not_numbers(name, values, error) from error
 

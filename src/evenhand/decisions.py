@@ -87,7 +87,7 @@ class StepLoss:
 
     def __call__(self, y: ArrayLike) -> Floats:
         """Return the losses at outcomes of shape (...), or (n, ...) if the loss is per person."""
-        outcomes = np.asarray(y, dtype=np.float64)
+        outcomes = np.asarray(y, dtype=float)
         cuts, values = self._along(outcomes.shape)
         place = (outcomes[..., None] >= cuts).sum(axis=-1)
         every = np.broadcast_to(values, (*outcomes.shape, values.shape[-1]))
@@ -357,7 +357,7 @@ class BayesDecision:
             return loss(y)
         name = f"the loss of action {self.actions[j]!r}"
         try:
-            values = np.asarray(loss(y) if X is None else loss(y, X), dtype=np.float64)
+            values = np.asarray(loss(y) if X is None else loss(y, X), dtype=float)
         except Exception as error:  # a user's function may raise anything
             rows = ""
             remedy = "vectorize it over arrays, and pass X if it depends on more than the outcome"
@@ -410,7 +410,7 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
         return own
     try:
         # a constant loss, for all people or per person, is a StepLoss without cuts
-        values = np.asarray(own, dtype=np.float64)
+        values = np.asarray(own, dtype=float)
         return StepLoss([], values[:, None] if values.ndim == 1 else [float(values)])
     except (TypeError, ValueError) as error:
         rule = "be a StepLoss, a finite number (or one per person) or a function of outcomes"
@@ -652,7 +652,7 @@ def loss_guarantee(
     factor, why = _factor(ways, chosen, forecast.is_randomized)
     # Bonferroni correction for the named groups
     shared = 1 - (1 - confidence) / max(len(masks), 1)
-    parts = [("everyone", "everyone", 1.0, confidence, np.ones(rows.size, dtype=np.bool_))]
+    parts = [("everyone", "everyone", 1.0, confidence, np.ones(rows.size, dtype=bool))]
     parts += [(name, "named", np.nan, shared, mask[rows]) for name, mask in masks.items()]
     table = []
     for multiple in multiples.tolist():

@@ -174,7 +174,7 @@ def nodes(m: int) -> Floats:
     >>> nodes(4)
     array([[0.125, 0.375, 0.625, 0.875]])
     """
-    return (np.arange(check_count("m", m), dtype=np.float64)[None, :] + 0.5) / m
+    return (np.arange(check_count("m", m), dtype=float)[None, :] + 0.5) / m
 
 
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:
@@ -192,7 +192,7 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
            [0, 1, 2, 3]])
     """
     uniform = fresh((n_samples, check_count("m", m)), random_state)
-    cells: Floats = np.arange(m, dtype=np.float64)
+    cells: Floats = np.arange(m, dtype=float)
     # the division may round to the end of [0, 1], where quantiles are infinite
     return np.clip((cells + uniform) / m, 2.0**-60, 1 - 2.0**-53)
 
@@ -201,7 +201,7 @@ def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Flo
     """Return independent uniform draws, strictly between 0 and 1."""
     # midpoints of 2^52 cells: exact in float64, and never 0 or 1
     return np.asarray(
-        (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64
+        (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=float
     )
 
 
@@ -395,7 +395,7 @@ def _uniform(digests: list[bytes]) -> Floats:
     """Return a number between 0 and 1 for each hash."""
     # the 52 leading bits, in the middle of their cell as in `fresh`
     bits = np.frombuffer(b"".join(digests), dtype=">u8") >> 12
-    return (bits.astype(np.float64) + 0.5) / 2.0**52
+    return (bits.astype(float) + 0.5) / 2.0**52
 
 
 def check_person(value: Any, place: str) -> str:

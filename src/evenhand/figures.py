@@ -93,7 +93,7 @@ def table_of(name: str, records: Records) -> pd.DataFrame:
 
 def columns_of(table: pd.DataFrame, *names: str) -> Floats:
     """Return columns of numbers, one row each, NaN where they are missing."""
-    return table.reindex(columns=list(names)).to_numpy(np.float64).T
+    return table.reindex(columns=list(names)).to_numpy(float).T
 
 
 def flags(table: pd.DataFrame) -> NDArray[np.bool_]:
@@ -333,7 +333,7 @@ def _rows_of_groups(ax: Axes | None, table: pd.DataFrame) -> tuple[Axes, Floats]
         labels.append(f"{plain_label(name)} ({n_rows}{f', {POSSIBLE_LEAK}' if is_leak else ''})")
     # long names must leave room for the axis
     size = (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(labels))
-    axes, places = axes_of(ax, size), np.arange(len(labels), dtype=np.float64)
+    axes, places = axes_of(ax, size), np.arange(len(labels), dtype=float)
     axes.set_yticks(places, labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     return axes, places

@@ -554,7 +554,7 @@ class Forecast:
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Quantiles at `p`, shape of the batch; a list of probabilities adds a last axis."""
-        levels = np.asarray(p, dtype=np.float64)
+        levels = np.asarray(p, dtype=float)
         if levels.ndim == 0:
             return self.distribution.ppf(levels)
         if levels.ndim != 1:
@@ -584,7 +584,7 @@ class Forecast:
         return self.distribution.ppf(fresh(self.distribution.batch_shape, generator(random_state)))
 
     def _per_person(self, y: ArrayLike) -> Floats:
-        values = np.asarray(y, dtype=np.float64)
+        values = np.asarray(y, dtype=float)
         if values.shape not in ((), (self.n_samples,)):
             rule = f"be a number or have shape ({self.n_samples},)"
             raise bad_input("y", rule, f"shape {values.shape}")

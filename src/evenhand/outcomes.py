@@ -123,7 +123,7 @@ class Outcomes(OneLine):
             largest_weight=largest_weight,
             person=None if person is None else check_person_labels(person, time.size),
             value=time,
-            happened=np.ones(time.size, dtype=np.bool_),
+            happened=np.ones(time.size, dtype=bool),
             given=y,
         )
         self._follow()
@@ -176,7 +176,7 @@ class Outcomes(OneLine):
                 )
             return
         check_weights(self.weight, self.y.size, "weight")
-        weight = np.asarray(self.weight, dtype=np.float64)
+        weight = np.asarray(self.weight, dtype=float)
         if largest is not None:
             largest = check_number("largest_weight", largest, 0)
         self.__dict__.update(weight=weight, largest_weight=largest)
@@ -224,7 +224,7 @@ class Outcomes(OneLine):
     def has_reached(self) -> Mask:
         """Who was seen without the event until the horizon, shape (n,)."""
         if self.horizon is None:
-            return np.zeros(self.n_samples, dtype=np.bool_)
+            return np.zeros(self.n_samples, dtype=bool)
         return ~self.happened & (self.value >= self.horizon)
 
     @property
@@ -240,7 +240,7 @@ class Outcomes(OneLine):
         nobody is cut off by the end of the study (outcomes: 5, administrative censoring).
         """
         if self.entered is None or self.horizon is None:
-            return np.ones(self.n_samples, dtype=np.bool_)
+            return np.ones(self.n_samples, dtype=bool)
         end = (self.entered + self.y).max()
         # dates and times in units such as years are rounded
         slack = 1e-9 * max(abs(end), self.horizon)
@@ -461,7 +461,7 @@ class Rounding:
         step = rounding_step(y)
         if step is None:
             return cls()
-        outcomes = np.asarray(y, dtype=np.float64)
+        outcomes = np.asarray(y, dtype=float)
         # in a fold of few rows, two rows may share an extreme outcome by chance
         return cls(step, _bounds(outcomes, max(CLIPPED * outcomes.size, 2)))
 

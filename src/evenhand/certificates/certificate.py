@@ -659,7 +659,7 @@ class Certificate(Summarized):
         -------
         ndarray of the shape of `errors`
         """
-        thresholds = np.asarray(errors, dtype=np.float64)
+        thresholds = np.asarray(errors, dtype=float)
         for error in thresholds.ravel():
             check_fraction("error", error, low_open=False, high_open=False)
         gaps = self._known_gaps()

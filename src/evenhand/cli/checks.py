@@ -142,7 +142,7 @@ def own_folder(out: Path, table: Path, model: Path | None = None) -> Path:
     found = folder.iterdir() if folder.is_dir() and not _is_model(folder) else ()
     others = sorted(entry.name for entry in found if not entry.name.startswith("."))
     if others:
-        listed = and_more([repr(name) for name in others], 1)
+        listed = and_more(map(repr, others), 1)
         raise InputError(
             f"--out {out} contains {listed} and is not a model folder; use a new or empty folder"
         )

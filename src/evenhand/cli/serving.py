@@ -66,7 +66,7 @@ def _values(served: Sequence[service.Served]) -> dict[str, Any]:
     levels = set.intersection(*(set(one.quantiles) for one in served))
     columns = {"mean": [one.mean for one in served]}
     columns |= {f"q{level}": [one.quantiles[level] for one in served] for level in levels}
-    return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+    return {name: np.array(values, dtype=float) for name, values in columns.items()}
 
 
 @dataclass(frozen=True)

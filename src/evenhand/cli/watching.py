@@ -249,9 +249,9 @@ def _inform(found: service.LogWatch, n_new: int, notes: Sequence[str]) -> None:
     verified = found.verified
     last = "" if verified.head is None else f"; last: {verified.head}"
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
-    names = list(found.contexts.values)
+    names = found.contexts.values
     if len(names) > 1:
-        inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)))}")
+        inform(f"watching {len(names):,} contexts as one: {and_more(map(repr, names))}")
     for note in filter(None, notes):
         inform(f"warning: {note}")
     if n_new:

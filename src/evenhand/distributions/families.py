@@ -677,7 +677,7 @@ class NegativeBinomial(Counts, rate=0, dispersion=0):
         size, odds = 1 / self.dispersion, self.dispersion * self.rate
         a, b = np.where(upper, k + 1, size), np.where(upper, size, k + 1)
         x, rest = np.where(upper, odds, 1.0) / (1 + odds), np.where(upper, 1.0, odds) / (1 + odds)
-        found: Floats = np.asarray(special.betainc(a, b, x), dtype=np.float64)
+        found: Floats = np.asarray(special.betainc(a, b, x), dtype=float)
         # where digits of 1 - x are lost: the same from the other chance, which takes longer
         lost = (x > 0.5) & (b > LOST_DIGITS * rest)
         if lost.any():
@@ -935,7 +935,7 @@ def from_ppf(ppf: Callable[[float], ArrayLike]) -> Distribution:
     """
 
     def at(score: float) -> Floats:
-        return np.asarray(ppf(float(special.ndtr(score))), dtype=np.float64)
+        return np.asarray(ppf(float(special.ndtr(score))), dtype=float)
 
     centre = at(0.0)
     unit = at(1.0) - centre

@@ -105,7 +105,7 @@ class Support:
 
     def from_line(self, points: ArrayLike) -> Floats:
         """Map points of the line to outcomes."""
-        point = np.asarray(points, dtype=np.float64)
+        point = np.asarray(points, dtype=float)
         if np.isinf(self.high):
             return point if np.isinf(self.low) else self.low + self._distance(point)
         if np.isinf(self.low):
@@ -1142,7 +1142,7 @@ def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
         if name == kind.inner:
             arguments.append(_built(column))
         elif dims is not None:
-            arguments.append(np.array(column, dtype=np.float64))
+            arguments.append(np.array(column, dtype=float))
         elif name == "link":
             arguments.append(make_link(first["link"], first["alpha"]))
         else:

@@ -144,9 +144,9 @@ def features(encoder: TableEncoder | None, X: Any, loc: Floats) -> Floats:
     if encoder is not None:
         rows = encoder.transform(X)
     elif hasattr(X, "columns"):
-        rows = as_pandas(X).to_numpy(dtype=np.float64, na_value=np.nan)
+        rows = as_pandas(X).to_numpy(dtype=float, na_value=np.nan)
     else:
-        rows = np.asarray(X, dtype=np.float64)
+        rows = np.asarray(X, dtype=float)
     return np.column_stack((rows, loc))
 
 

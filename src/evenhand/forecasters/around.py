@@ -256,7 +256,7 @@ class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the models to outcomes `y`, shape (n,)."""
-        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
+        return self._learn(X, np.asarray(y, dtype=float), sample_weight)
 
     def predict(self, X: Any) -> Floats:
         """Return the mean of each row, shape (n,)."""
@@ -839,7 +839,7 @@ class HurdleRegressor(Forecaster):
         part = rows.take(np.flatnonzero(is_away))
         with outcomes_checked(), unreported():
             self.classifier_ = ClassifierForecaster(self.classifier, random_state=rows.seed())
-            self.classifier_.fit(rows.X, is_away.astype(np.float64), rows.weight)
+            self.classifier_.fit(rows.X, is_away.astype(float), rows.weight)
             self.regressor_ = RandomizedRegressor(
                 self.regressor, 1.0, support=self._support(part.y), random_state=rows.seed()
             )

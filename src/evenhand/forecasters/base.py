@@ -156,7 +156,7 @@ def check_support(
     bounds = check_bounds(support)
     if bounds is None:
         return
-    used = np.ones(outcomes.size, dtype=np.bool_) if weight is None else weight > 0
+    used = np.ones(outcomes.size, dtype=bool) if weight is None else weight > 0
     outside = used & ((outcomes < bounds[0]) | (outcomes > bounds[1]))
     remedy = f"correct {count(outside.sum(), 'row')} outside, or widen the support"
     refuse_entry(name, outcomes, outside, f"lie within support={_named(bounds)}", remedy)

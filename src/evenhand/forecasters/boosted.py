@@ -76,12 +76,12 @@ def tree_features(encoder: TableEncoder, table: Any) -> Floats:
         n_out = len(column.outputs())
         # the encoder is that of the networks, so its indicators are turned back into levels
         block = encoded[:, start : start + n_out]
-        missing = np.zeros(len(encoded), dtype=np.bool_)
+        missing = np.zeros(len(encoded), dtype=bool)
         if column.had_missing:
             missing = encoded[:, start + n_out] > 0
         if column.kind == "category":
             missing = missing | (block[:, -1] > 0)  # unknown levels
-            block = block.argmax(axis=-1)[:, None].astype(np.float64)
+            block = block.argmax(axis=-1)[:, None].astype(float)
         blocks.append(np.where(missing[:, None], np.nan, block))
         start += len(column.names_out)
     return np.hstack(blocks)

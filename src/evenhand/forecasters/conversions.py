@@ -114,7 +114,7 @@ def of_final_step(estimator: Any, parameter: str) -> str:
 
 def one_per_row(values: Any, model: Any, n_samples: int) -> Floats:
     """Return predictions of a model in any shape as one finite number for each row."""
-    column = np.ravel(np.asarray(values, dtype=np.float64))
+    column = np.ravel(np.asarray(values, dtype=float))
     is_wrong_size = column.size != n_samples
     if is_wrong_size or not np.isfinite(column).all():
         got = f"{column.size} values" if is_wrong_size else "values that are not finite"
@@ -165,7 +165,7 @@ def of_function(function: Any, X: Any) -> Distribution:
     """Return the output of a function: a forecast, a distribution, or means with deviations."""
     output = function(X)
     if isinstance(output, tuple) and len(output) == 2:
-        output = Normal(*(np.ravel(np.asarray(part, dtype=np.float64)) for part in output))
+        output = Normal(*(np.ravel(np.asarray(part, dtype=float)) for part in output))
     elif isinstance(output, Forecast) and not output.is_randomized:
         output = output.distribution
     if not isinstance(output, Distribution) or output.batch_shape != (len(X),):
@@ -239,7 +239,7 @@ def outcome_of_classes(estimator: Any, y: Floats) -> OutcomeKind | None:
 
 def of_classifier(model: Any, X: Any, classes: Floats) -> Distribution:
     """Return the probabilities of an event (classes 0 and 1) or of ordered numbers."""
-    share = np.asarray(model.predict_proba(X), dtype=np.float64)
+    share = np.asarray(model.predict_proba(X), dtype=float)
     n_classes = classes.size or share.shape[-1]
     if share.shape != (len(X), n_classes):
         raise unusable(
@@ -249,7 +249,7 @@ def of_classifier(model: Any, X: Any, classes: Floats) -> Distribution:
     if not ((share >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):
         raise unusable(model, "probabilities that are not at least 0 with sum 1")
     share = share / total
-    values = classes if classes.size else np.arange(n_classes, dtype=np.float64)
+    values = classes if classes.size else np.arange(n_classes, dtype=float)
     if values.size == 2 and is_event(values):
         return Bernoulli(share[:, 1])
     return Categorical(values, share)
@@ -280,7 +280,7 @@ def numbers_of(classes: ArrayLike) -> Floats:
         rule, got = "have classes that are numbers in one column", np.ravel(labels).tolist()[:5]
         remedy = "fit it to 0 and 1, or to ordered numbers"
         raise bad_input("estimator", rule, f"classes_ {got}", remedy)
-    return check_classes(labels.astype(np.float64))
+    return check_classes(labels.astype(float))
 
 
 # --- dispersion of counts around predicted means, and a lower bound on these means
@@ -538,7 +538,7 @@ def of_quantiles(model: Any, X: Any) -> Distribution:
     assert levels is not None
     # quantile forests, for instance, predict any level on request
     asked = {"quantiles": levels.tolist()} if "quantiles" in predict_options(model) else {}
-    values = np.asarray(model.predict(X, **asked), dtype=np.float64)
+    values = np.asarray(model.predict(X, **asked), dtype=float)
     if values.shape != (len(X), levels.size):
         raise unusable(
             model, f"shape {values.shape} for {count(len(X), 'row')} and {levels.size} levels"
@@ -578,7 +578,7 @@ def known_levels(estimator: Any) -> Floats | None:
         return np.array(ASKED_LEVELS)
     for name in LEVEL_NAMES:
         try:
-            levels = np.asarray(getattr(model, name, ()), dtype=np.float64)
+            levels = np.asarray(getattr(model, name, ()), dtype=float)
         except (TypeError, ValueError):
             continue
         # an attribute of that name may have any content, so check that these are levels
@@ -788,11 +788,11 @@ def _known_times(model: Any) -> Floats:
         remedy = "fit it first, with its own fit; for other models use Forecast.from_survival"
         raise bad_input("model", rule, name, remedy)
     if hasattr(inner, "durations"):
-        durations = np.asarray(inner.durations, dtype=np.float64)
-        happened = np.asarray(inner.event_observed, dtype=np.bool_)
+        durations = np.asarray(inner.durations, dtype=float)
+        happened = np.asarray(inner.event_observed, dtype=bool)
         found = np.append(durations[happened], durations.max())
     else:
-        found = np.asarray(inner.unique_times_, dtype=np.float64)
+        found = np.asarray(inner.unique_times_, dtype=float)
     return np.unique(found[found > 0])
 
 
@@ -802,8 +802,8 @@ def _default_times(model: Any, known: Floats, horizon: float | None) -> Floats:
     # beyond the last event a step function is flat to the last training time, and the tail is not
     inner = final_step(model)
     if hasattr(inner, "durations") and not _is_parametric(model):
-        happened = np.asarray(inner.event_observed, dtype=np.bool_)
-        known = known[known <= np.asarray(inner.durations, dtype=np.float64)[happened].max()]
+        happened = np.asarray(inner.event_observed, dtype=bool)
+        known = known[known <= np.asarray(inner.durations, dtype=float)[happened].max()]
     grid = known if horizon is None else known[: np.searchsorted(known, horizon) + 1]
     if grid.size > MOST_TIMES:
         # closer in the tails, where the people of largest and least risk have their events
@@ -830,21 +830,21 @@ def _from_lifelines(model: Any, rows: Any, times: Floats) -> Floats:
         rule = f"have the columns that {type(model).__name__} was fitted on"
         raise bad_input("X", rule, error.args[0], "pass the table with these columns") from None
     frame = frame.reindex(columns=range(len(rows)))
-    curves = frame.to_numpy(dtype=np.float64).T
+    curves = frame.to_numpy(dtype=float).T
     # Aalen's additive model returns its curves at training times instead
-    given = frame.index.to_numpy(dtype=np.float64)
+    given = frame.index.to_numpy(dtype=float)
     return curves if np.array_equal(given, times) else _steps_at(given, curves, times)
 
 
 def _from_scikit_survival(model: Any, rows: Any, times: Floats) -> Floats:
     """Return the curves of a model of scikit-survival at some times, shape (n, q)."""
-    known = np.asarray(final_step(model).unique_times_, dtype=np.float64)
+    known = np.asarray(final_step(model).unique_times_, dtype=float)
     # it returns a probability for each of them
     size = max(1, BLOCK_NUMBERS // known.size)
     curves = []
     for block in row_blocks(len(rows), size):
         predicted = model.predict_survival_function(take_rows(rows, block), return_array=True)
-        curves.append(_steps_at(known, np.asarray(predicted, dtype=np.float64), times))
+        curves.append(_steps_at(known, np.asarray(predicted, dtype=float), times))
     return np.concatenate(curves)
 
 

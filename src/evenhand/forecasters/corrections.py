@@ -98,8 +98,8 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask) -> Flo
     moments *= np.sqrt(2 * np.arange(1, N_MOMENTS + 1) + 1)
     found = np.zeros(masks.shape[1])
     tested = ~is_done & (masks.sum(axis=0) >= FEWEST_TESTED)
-    groups = masks[:, tested].astype(np.float64)
-    own = unexplained_by(masks[:, is_done].astype(np.float64), weight)(groups)
+    groups = masks[:, tested].astype(float)
+    own = unexplained_by(masks[:, is_done].astype(float), weight)(groups)
     size = (weight**2) @ groups
     variance = (weight**2) @ own**2
     sums = own.T @ (weight[:, None] * moments)
@@ -234,7 +234,7 @@ def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) 
 
     def fit(_: int, is_done: Mask, __: Cells) -> tuple[Rescaling, Cells]:
         terms = np.zeros((masks.shape[1], 2))
-        terms[is_done] = _fitted_terms(pit, weight, masks[:, is_done].astype(np.float64)).T
+        terms[is_done] = _fitted_terms(pit, weight, masks[:, is_done].astype(float)).T
         found = Rescaling(edges, terms, int(np.count_nonzero(terms)))
         return found, found.apply(pit, members)[0]
 
@@ -371,7 +371,7 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     edges = _grid(pit.n_samples, np.concatenate(list(knots.values())))
     designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
-    terms = everyone[:, list(knots)].astype(np.float64)
+    terms = everyone[:, list(knots)].astype(float)
     cells, offset = CellsInGrid(pit, members.which, edges), np.log(np.diff(edges))
 
     def step(last: tuple[Floats, Floats | None, Any]) -> tuple[Floats, Floats, Tilt]:

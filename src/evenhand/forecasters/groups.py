@@ -85,7 +85,7 @@ class Members:
     def matrix(self) -> sparse.csr_array:
         """Membership of all rows in everyone, then in each group, shape (n, 1 + n_groups)."""
         n_groups = len(self.names)
-        patterns = sparse.csr_array(self.patterns.astype(np.float64))
+        patterns = sparse.csr_array(self.patterns.astype(float))
         if self.are_disjoint:
             patterns = sparse.eye_array(1 + n_groups, n_groups, k=-1, format="csr")
         everyone = sparse.csr_array(np.ones((self.which.size, 1)))

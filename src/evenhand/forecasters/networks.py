@@ -186,7 +186,7 @@ class Inputs:
             j for j in range(encoded.shape[1]) if np.unique(encoded[:, j]).size >= LEAST_VALUES
         ]
         scales = [robust_scale(encoded[:, j], np.ones(n)) for j in columns]
-        offset, unit, skew = np.array(scales, dtype=np.float64).reshape(-1, 3).T
+        offset, unit, skew = np.array(scales, dtype=float).reshape(-1, 3).T
         factor = 1 / np.maximum(np.ptp(encoded, axis=0) / LEVEL_RANGE, 1.0)
         factor[columns] = 1.0
         places = np.array(columns, dtype=np.intp)

@@ -471,7 +471,7 @@ def _error(held_out: Observed, weight: Floats, *, is_everyone: bool) -> float:
         return np.nan
     if held_out.events is None or held_out.kind is not OutcomeKind.BINARY:
         return error_of(held_out.cells(), weight)
-    p, happened = held_out.events.probability, held_out.events.happened.astype(np.float64)
+    p, happened = held_out.events.probability, held_out.events.happened.astype(float)
     if not is_everyone:
         return abs(float(weight @ (happened - p))) / float(weight.sum())
     # errors of opposite sign of low and high probabilities do not cancel
@@ -1027,7 +1027,7 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
                 f"y must have two classes{of_model}, got {got}. Only binary classification is"
                 " supported; use RecalibratedRegressor for ordered scores"
             )
-        return np.asarray(labels == self.classes_[1], dtype=np.float64)
+        return np.asarray(labels == self.classes_[1], dtype=float)
 
     def predict_proba(self, X: Any, groups: Mapping[str, Any] | None = None) -> Floats:
         """Predict the recalibrated probabilities of both classes, shape (n, 2).

@@ -102,7 +102,7 @@ def plotting_positions(sample: Floats, weight: Floats) -> Pair:
     exceeded as often as stated.
     """
     place, which = np.unique(sample, return_inverse=True)
-    mass = np.asarray(np.bincount(which, weights=weight), dtype=np.float64)
+    mass = np.asarray(np.bincount(which, weights=weight), dtype=float)
     return place, positions(mass, n_effective(weight))
 
 
@@ -339,7 +339,7 @@ class CellsInGrid:
 def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
     """Return sums of weights by place in a flat array of this shape."""
     sums = np.bincount(at, weights=weight, minlength=shape[0] * shape[1])
-    return np.asarray(sums, dtype=np.float64).reshape(shape)
+    return np.asarray(sums, dtype=float).reshape(shape)
 
 
 def converged(step: Callable[[Any], T], gain: Callable[[T], float], start: Any, most: int) -> T:

@@ -459,9 +459,7 @@ class TrainingRun:
                 "training diverged: the validation loss was never finite; scale the outcome or"
                 " lower learning_rate"
             )
-        steps, best = (
-            values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
-        )
+        steps, best = (values.cpu().numpy().astype(float) for values in (self.n_steps, self.best))
         arrays = (part.cpu().numpy() for part in self.kept)
         return dict(zip(self.shape.parts(), arrays, strict=True)), steps, best
 

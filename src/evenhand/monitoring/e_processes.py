@@ -121,8 +121,8 @@ class EProcesses(Stored):
     gains: Floats
 
     def __init__(self, low: ArrayLike, bound: ArrayLike) -> None:
-        self.low = np.array(low, dtype=np.float64)
-        self.bound = np.array(bound, dtype=np.float64)
+        self.low = np.array(low, dtype=float)
+        self.bound = np.array(bound, dtype=float)
         self.period = 0
         shape = (self.low.size, len(STAKES))
         self.log_sums = np.full(shape, NOTHING)
@@ -162,7 +162,7 @@ class EProcesses(Stored):
         NaN is where a row does not count in a process. The hypothesis is then about the counted
         rows: given the past, and that it is counted, a row's mean is at most the bound.
         """
-        excess = np.asarray(x, dtype=np.float64) - self.bound
+        excess = np.asarray(x, dtype=float) - self.bound
         excess[np.isnan(excess)] = 0.0
         path = np.empty(excess.shape)
         step = max(1, CHUNK // max(1, self.log_sums.size))
@@ -325,7 +325,7 @@ class Tests(Stored):
         self.thresholds: Floats = np.zeros(0)
         self.n_rows = np.zeros(0, dtype=np.intp)
         self.largest = np.zeros(0)
-        self.has_alarm = np.zeros(0, dtype=np.bool_)
+        self.has_alarm = np.zeros(0, dtype=bool)
         self.history = []
         self.processes = EProcesses([], [])
 

@@ -54,7 +54,7 @@ def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> 
     """
     # None in a list of numbers makes objects, whose None numpy reads as NaN
     if isinstance(values, pd.Series):
-        values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
+        values = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
     floats: Floats = _one_per_time(name, as_floats(name, values), n)
     if known is not None:
         floats = np.where(known, floats, np.nan)
@@ -240,7 +240,7 @@ class Rows:
     def __post_init__(self) -> None:
         time = as_times("time", self.time)
         n = time.size
-        known = _one_per_time("known", np.asarray(self.known, dtype=np.bool_), n)
+        known = _one_per_time("known", np.asarray(self.known, dtype=bool), n)
         checked: dict[str, Any] = {"time": time, "known": known}
         for name in ("pit", "base", "r", "excess", "delay"):
             if (value := getattr(self, name)) is not None:

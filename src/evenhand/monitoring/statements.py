@@ -344,7 +344,7 @@ class Sums(Stored):
 
     def _add(self, parts: Ints, members: Mask) -> None:
         # in floating point the product is fast, and exact up to 2^53: 2^33 rows
-        total = members.T.astype(np.float64) @ parts.astype(np.float64)
+        total = members.T.astype(float) @ parts.astype(float)
         self.counts = self.counts + total.astype(np.int64)
 
 

@@ -117,7 +117,7 @@ class NamedGroups(Stored):
             for name, j in zip(distinct, columns.tolist(), strict=True)
         ]
         of_row = np.array(places, dtype=np.intp)[codes].reshape(len(rows), len(labels))
-        members = np.zeros((len(rows), len(self.names)), dtype=np.bool_)
+        members = np.zeros((len(rows), len(self.names)), dtype=bool)
         members[:, : self.has_everyone] = True
         in_group, _ = np.nonzero(of_row >= 0)
         members[in_group, of_row[of_row >= 0]] = True
@@ -141,7 +141,7 @@ class NamedGroups(Stored):
         risk however many groups appear (outcomes: 6, e-Bonferroni with weights).
         """
         n_parts = self.n_first + bool(self.partitions)
-        later = np.arange(1, len(self.names) - self.n_first + 1, dtype=np.float64)
+        later = np.arange(1, len(self.names) - self.n_first + 1, dtype=float)
         weights = np.append(np.ones(self.n_first), 1 / (later * (later + 1)))
         return [float(one) for one in np.log(n_parts / (risk * weights))]
 

@@ -565,7 +565,7 @@ def _method(watched: Watched) -> Section:
 
     def shown(value: Any) -> str:
         if isinstance(value, list):
-            return and_more([*map(in_one_line, value)])
+            return and_more(map(in_one_line, value))
         return whole(value) if isinstance(value, int) else shortened(value)
 
     waits = "none: an outcome counts once it is known" if after is None else days_in_words(after)

@@ -150,5 +150,5 @@ def _as_numbers(values: pd.Series[Any]) -> Floats:
     if values.dtype.kind == "M":
         return as_numbers(values, "date")
     if values.dtype.kind in "iuf":
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return values.to_numpy(dtype=float, na_value=np.nan)
     return np.full(len(values), np.nan)

@@ -223,7 +223,7 @@ class CutTable:
         levels = np.arange(1, n_cuts + 1) / (n_cuts + 1)
         cuts = tuple(_cuts_of(values, levels) for values in matrix.T)
         codes = [np.searchsorted(cut, values) for cut, values in zip(cuts, matrix.T, strict=True)]
-        return cls(np.column_stack(codes).astype(np.float64), cuts, encoder)
+        return cls(np.column_stack(codes).astype(float), cuts, encoder)
 
 
 def _cuts_of(values: Floats, levels: Floats) -> Floats:
@@ -475,7 +475,7 @@ def learn_rules(table: CutTable, scores: Floats, mass: float) -> list[Rule]:
 
 def rule_mask(rule: Rule, codes: Floats) -> Mask:
     """Return the rows that meet a rule."""
-    inside = np.ones(codes.shape[0], dtype=np.bool_)
+    inside = np.ones(codes.shape[0], dtype=bool)
     for column, (low, high) in rule.items():
         inside &= (codes[:, column] > low) & (codes[:, column] <= high)
     return inside

@@ -151,9 +151,7 @@ class LevelCells:
             if values.size <= MOST_DISTINCT:
                 return cls(
                     values,
-                    _mean_steps(
-                        np.searchsorted(values, matrix).astype(np.float64), values.size - 1
-                    ),
+                    _mean_steps(np.searchsorted(values, matrix).astype(float), values.size - 1),
                 )
         # products over many rows are faster in float32; the final groups are scored exactly
         cdfs = mean_cdfs(pits, EVEN_CELLS, np.float64 if n <= 600 else np.float32)
@@ -188,7 +186,7 @@ class LevelCells:
     def best_rows(self, patterns: Floats, sizes: Ints) -> Mask:
         """Return, for each pattern, the `sizes` rows with the largest scores `cdfs @ pattern`."""
         n = self.cdfs.shape[0]
-        groups = np.zeros((sizes.size, n), dtype=np.bool_)
+        groups = np.zeros((sizes.size, n), dtype=bool)
         for part in row_blocks(sizes.size, max(16 * BLOCK_PITS // n, 1)):
             scores = patterns[part].astype(self.cdfs.dtype) @ self.cdfs.T
             for i, row in enumerate(scores, part.start):

@@ -263,7 +263,7 @@ def split_rows(
     n_people = int(people.max()) + 1
     n_kept = n_people if share is None else int(np.ceil(share * n_people))
     # people are split, not rows: a person in both parts would be certified on training data
-    kept = np.zeros(n_people, dtype=np.bool_)
+    kept = np.zeros(n_people, dtype=bool)
     kept[random.permutation(n_people)[:n_kept]] = True
     held = np.flatnonzero(kept[people])
     learn = np.flatnonzero(~kept[people])

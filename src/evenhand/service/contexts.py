@@ -100,7 +100,7 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
 def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
     """Return the error for a context that a log does not have."""
     remedy = did_you_mean(name, known) or "name one of these"
-    listed = f"only {and_more([repr(one) for one in known])}" if known else "and no other"
+    listed = f"only {and_more(map(repr, known))}" if known else "and no other"
     return InputError(f"{source} has no context {name!r}, {listed}; {remedy}")
 
 
@@ -138,7 +138,7 @@ def served_of(entries: Sequence[Logged], base: Distribution) -> Forecast:
     link = link_of(entries[0].values)
     if link is None:
         return forecast
-    r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
+    r = np.array([entry.values["r"] for entry in entries], dtype=float)
     return forecast.randomized(link.alpha, link, r)
 
 
@@ -226,7 +226,7 @@ class WatchedContexts:
             scope = Scope(tuple(chosen), found.pop() if len(found) == 1 else None)
         others = [name for name in chosen or known if model_sha256 not in (None, models[name])]
         if others:
-            listed = and_more([repr(one) for one in others])
+            listed = and_more(map(repr, others))
             which = f"contexts ({listed}) have" if len(others) > 1 else f"context {listed} has"
             raise InputError(
                 f"{log.source}: its {which} another model ({models[others[-1]][:16]}) than the"

@@ -97,7 +97,7 @@ class ColumnReader:
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InputError(f"{self._place} cannot be read ({first_line(error)[:200]})") from error
         if self._kind == "number":
-            found = read.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
+            found = read.to_numpy(dtype=float, na_value=np.nan).tolist()
             return [None if math.isnan(value) else value + 0.0 for value in found]
         if self._kind == "date":
             return _dates(read)
@@ -110,9 +110,9 @@ class ColumnReader:
     def array(self, values: Sequence[Value]) -> Any:
         """Return values as an array in which the model need not convert them."""
         if self._kind == "number":
-            return np.array(values, dtype=np.float64)  # None becomes NaN
+            return np.array(values, dtype=float)  # None becomes NaN
         if self._kind == "boolean" and None not in values:
-            return np.array(values, dtype=np.bool_)
+            return np.array(values, dtype=bool)
         if self._kind == "date" and "," not in self.column.dtype:  # without a zone
             is_known = self.column.dtype.startswith("datetime64")
             stamps = np.array(values, dtype="datetime64[us]")  # None becomes NaT
@@ -288,7 +288,7 @@ class FeatureReader:
         """Return rows as the table or array that the model expects."""
         columns = [[row.values[column.name] for row in rows] for column in self._columns]
         if self._are_numbers or not self._is_table:
-            array = np.array(columns, dtype=np.float64).T  # None becomes NaN
+            array = np.array(columns, dtype=float).T  # None becomes NaN
             return pd.DataFrame(array, columns=self._labels) if self._is_table else array
         arrays = {
             i: self._cells[column.name].array(values)
@@ -381,7 +381,7 @@ def _unusual(column: Column, value: Value) -> str:
     elif column.levels is None or value in column.known_levels:  # too many to be stored, or seen
         return ""
     else:
-        listed = and_more([*map(repr, column.levels)], LISTED_LEVELS) or "none"
+        listed = and_more(map(repr, column.levels), LISTED_LEVELS) or "none"
         return f"{noun} never occurred in training, which had {listed}"
     return why if tally.lines() else ""
 
@@ -465,7 +465,7 @@ def _named(link: Link | None) -> dict[str, Any]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    found = np.asarray(values, dtype=np.float64).tolist()
+    found = np.asarray(values, dtype=float).tolist()
     return [value if math.isfinite(value) else None for value in found]
 
 

@@ -222,7 +222,7 @@ def _longest_in_order(raw: Times, usable: NDArray[np.bool_]) -> NDArray[np.bool_
     # with right clocks, everything is in order
     if (np.diff(times[usable]) >= 0).all():
         return usable
-    found = np.zeros(raw.size, dtype=np.bool_)
+    found = np.zeros(raw.size, dtype=bool)
     # from the last one: the largest first time, negative, of a sequence of each length
     firsts: list[int] = []
     places: list[int] = []
@@ -869,7 +869,7 @@ class Transaction:
         try:
             _run(self.connection, INSERT, rows)
         except sa.exc.IntegrityError as error:
-            requests, ids = (and_more([repr(row[i]) for row in rows]) for i in (3, 2))
+            requests, ids = (and_more(repr(row[i]) for row in rows) for i in (3, 2))
             raise InputError(
                 f"{self.source}: an entry with the request {requests}, or a forecast with the id"
                 f" {ids}, is in the log already; find it before adding one"

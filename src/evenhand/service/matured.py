@@ -114,7 +114,7 @@ class FirstForecasts:
         records = self._records
         in_time = records["time"] <= pd.Series(limits, ids).reindex(records["id"]).to_numpy()
         last = records[in_time].drop_duplicates("id", keep="last").set_index("id")["y"]
-        return last.reindex(ids).to_numpy(np.float64)
+        return last.reindex(ids).to_numpy(float)
 
 
 def features_of(entry: Logged) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _columns(served: Sequence[tuple[Logged, float]]) -> dict[str, Any]:
     return {
         "pit": served_cells(served_of(entries, base), y),
         # None becomes NaN
-        "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
+        "r": np.array([entry.values["r"] for entry in entries], dtype=float),
         "base": None if link is None else _base_cells(base, y),
         "excess": y - np.exp(base.logsf(0.0)) if kind is OutcomeKind.BINARY else None,
         "promised": np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,

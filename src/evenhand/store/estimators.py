@@ -246,7 +246,7 @@ def _check_histogram_trees(model: Any) -> None:
         raise InputError("it contains histogram trees that encode categories")
     width = int(model.n_features_in_)
     mapper = model._bin_mapper
-    is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
+    is_category = np.asarray(mapper.is_categorical_, dtype=bool)
     if is_category.shape != (width,):
         raise InputError(f"categories of {is_category.size} features belong to a model of {width}")
     for feature in np.flatnonzero(is_category):
@@ -324,7 +324,7 @@ def _check_tree(tree: dict[str, str], n_features: int) -> None:
     if n_leaves < 1 or tree.get("is_linear", "0") != "0":
         raise InputError("a tree has no leaves or has linear leaves")
     sizes = {"leaf_value": n_leaves} | (dict.fromkeys(PER_NODE, n_nodes) if n_nodes else {})
-    numbers = {name: np.array(tree[name].split(), dtype=np.float64) for name in sizes}
+    numbers = {name: np.array(tree[name].split(), dtype=float) for name in sizes}
     if any(numbers[name].size != size for name, size in sizes.items()):
         raise InputError("a tree has another number of nodes or leaves than declared")
     if not n_nodes:

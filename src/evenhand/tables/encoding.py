@@ -182,7 +182,7 @@ def _numbers(kind: ColumnKind, name: str, values: Series) -> Floats:
     """Return numbers, booleans as 0 and 1, or days since 1970; NaN if missing."""
     place = f"column {name!r}"
     if kind == "boolean":
-        return booleans(values, place).to_numpy(dtype=np.float64, na_value=np.nan)
+        return booleans(values, place).to_numpy(dtype=float, na_value=np.nan)
     return days(moments(dates(values, place))) if kind == "date" else numbers(values, place)
 
 
@@ -282,7 +282,7 @@ class TableEncoder:
             table = table.set_axis(names, axis="columns")
         absent = [name for name in names if name not in table.columns]
         if absent:
-            shown = and_more([*map(repr, absent)], MOST_ABSENT)
+            shown = and_more(map(repr, absent), MOST_ABSENT)
             raise InputError(f"X lacks columns of the training table: {shown}; add them")
         return np.hstack([column.transform(table[column.name]) for column in columns])
 
@@ -336,7 +336,7 @@ def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
         is_same = X.columns.tolist() == [column.name for column in columns]
         if not is_same or not all(map(is_plain_number, X.dtypes)):
             return None
-        X = X.to_numpy(dtype=np.float64)
+        X = X.to_numpy(dtype=float)
     elif type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (len(columns),):
         return None
     return None if (np.abs(X) > LARGEST).any() else X

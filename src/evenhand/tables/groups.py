@@ -213,7 +213,7 @@ def comparable(present: Series) -> NDArray[Any]:
         return moments(plain)
     if plain.dtype in (np.float32, np.float16):
         return plain.to_numpy()
-    numbers: NDArray[Any] = plain.to_numpy(dtype=np.float64)
+    numbers: NDArray[Any] = plain.to_numpy(dtype=float)
     if plain.dtype.kind in "iu" and np.abs(numbers).max(initial=0) >= EXACT_WHOLE:
         return plain.to_numpy(dtype=np.int64 if plain.dtype.kind == "i" else np.uint64)
     return numbers
@@ -266,7 +266,7 @@ def median_cut(present: Series) -> str:
     top = values.max()
     cut: Any = None
     if values.dtype.kind == "f":
-        finite = values[np.isfinite(values)].astype(np.float64)
+        finite = values[np.isfinite(values)].astype(float)
         with np.errstate(over="ignore"):
             cut = np.median(finite) if finite.size else np.inf
     if cut is None or not (np.isfinite(cut) and cut < top):
@@ -560,7 +560,7 @@ def _formed(
             remedy = "make masks, as a block may not have all labels"
             raise bad_input(place, f"be {n} booleans", got, remedy)
         elif are_probabilities(column):
-            yield place, Group.given(str(name)), column.to_numpy(dtype=np.float64)
+            yield place, Group.given(str(name)), column.to_numpy(dtype=float)
         else:
             partition = Partition.learn(column, str(name), source="groups")
             for group, mask in partition.masks(column).pairs():
@@ -632,7 +632,7 @@ def are_probabilities(column: Series) -> bool:
     """
     if column.dtype.kind != "f" or column.isna().any():
         return False
-    values = column.to_numpy(dtype=np.float64)
+    values = column.to_numpy(dtype=float)
     return bool(((values >= 0) & (values <= 1)).all() and ((values > 0) & (values < 1)).any())
 
 
@@ -644,7 +644,7 @@ def _mask(column: Series, place: str) -> Mask:
             f"{place} is a mask with {n}, the first in row {np.argmax(is_missing)} (counted"
             " from 0); fill them, or make them a separate group with .astype('category')"
         )
-    return column.to_numpy(dtype=np.bool_)
+    return column.to_numpy(dtype=bool)
 
 
 def check_names(groups: Any) -> list[Any]:

@@ -233,7 +233,7 @@ class Schema:
         if not all(map(is_plain_number, frame.dtypes)):
             return False
         least, greatest = self._number_ends
-        values = frame.to_numpy(dtype=np.float64)
+        values = frame.to_numpy(dtype=float)
         return bool(((values >= least) & (values <= greatest)).all())
 
     @property
@@ -467,7 +467,7 @@ class Tally:
             found += [f"all {n} are missing; in training {percent(share)} were"]
         count = f"{self.n_unseen:,} of {n}"
         if self.example is not None:
-            had = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
+            had = and_more(map(repr, column.levels or ()), MOST_SHOWN) or "none"
             such = f"such as {self.example!r}"
             found += [f"{count} never occurred in training, {such}; training had {had}"]
         elif self.n_unseen and self._probability() < SURPRISING:

@@ -118,7 +118,7 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     # Arrow does not parse a plus sign
     unsigned = compute.replace_substring_regex(text, r"^\+", "")
     chosen = compute.if_else(pa.array(is_number), unsigned, pa.scalar(None, pa.string()))
-    numbers = np.array(chosen.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    numbers = np.array(chosen.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
     is_there = as_mask(compute.is_valid(text))
     return numbers, is_there & ~is_number & ~missing_words(text)
 
@@ -143,11 +143,11 @@ def parse_numbers(values: Series) -> tuple[Floats, Mask]:
     # text among other values is read by its own rule: it may have surrounding blanks
     text = np.array([isinstance(value, str) for value in plain] if plain.dtype == object else False)
     if text.any():
-        numbers, wrong = np.empty(len(plain)), np.empty(len(plain), dtype=np.bool_)
+        numbers, wrong = np.empty(len(plain)), np.empty(len(plain), dtype=bool)
         numbers[text], wrong[text] = parse_text_numbers(text_array(plain[text]))
         numbers[~text], wrong[~text] = parse_numbers(plain[~text].infer_objects())
         return numbers, wrong
-    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     return numbers, np.isnan(numbers) & ~missing
 
 
