@@ -172,6 +172,12 @@ def quick_training(monkeypatch):
 
 
 @pytest.fixture
+def two_folds(monkeypatch):
+    """Check repairs in two folds and not in five, where a test is of maps more than of checks."""
+    monkeypatch.setattr("evenhand.forecasters.recalibrated.N_FOLDS", 2)
+
+
+@pytest.fixture
 def evenhand(capfd, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 

@@ -216,8 +216,7 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out():
 def test_people_at_the_atom_alone_certify_nothing():
     half, nobody = np.full(4, 0.5), np.zeros(4, dtype=bool)
     whole = Cells(np.zeros(4), half)
-    with pytest.raises(InputError, match="every outcome is the atom"):
-        certify_hurdle(whole, whole.take(nobody), nobody, half)
+    refused("every outcome is the atom", certify_hurdle, whole, whole.take(nobody), nobody, half)
 
 
 # --- tables in parts, whose bounds tests/test_audit_kinds.py compares with those of rows

@@ -84,7 +84,7 @@ ODD = 'a --b\'s "f" {x}, y'
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, monkeypatch, two_folds):
     """Enter a folder with a key and a table for each step, of other people each."""
     for seed, (name, n) in enumerate({"test": 400, "OTHER": 400, "proof": 600, "new": 20}.items()):
         rows = make_table(seed, n)

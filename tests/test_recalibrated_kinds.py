@@ -28,6 +28,7 @@ from repeats import most_failures, repeats, statistical
 
 RULES = {"a": "a", "b": "b"}
 KINDS = ("binary", "count", "hurdle")
+pytestmark = pytest.mark.usefixtures("two_folds")
 
 
 def people(n, seed):

@@ -20,6 +20,7 @@ from repeats import most_failures, repeats, statistical
 
 GROUP = {"g": "g"}
 HORIZONS = (None, 2.0)
+pytestmark = pytest.mark.usefixtures("two_folds")
 
 
 class People:
