@@ -67,7 +67,7 @@ CLASSIFIER = DISCRETE["RecalibratedClassifier(LogisticRegression)"]
 CHECKED = {
     "PAICRegressor": EXAMPLES["PAICRegressor"].make,
     "MixtureMLPRegressor": lambda: small_mixture(max_steps=20),
-    "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=10, cv=2),
+    "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=5, learning_rate=0.3, cv=2),
     "RandomizedRegressor": lambda: RECALIBRATING.make(cv=2),
     "RecalibratedRegressor": lambda: EXAMPLES["RecalibratedRegressor(BayesianRidge)"].make(cv=2),
     "RecalibratedClassifier": lambda: CLASSIFIER.make(cv=2),
@@ -110,7 +110,7 @@ def test_every_forecaster_has_an_example_and_a_list():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHECKED)
-def test_scikit_learn_checks_pass_where_outcomes_are_not_checked(name):
+def test_scikit_learn_checks_pass_where_outcomes_are_not_checked(name, two_folds):
     with outcomes_checked():
         compare_with_list(run_checks(CHECKED[name]()), set(LIMITS[name]))
 

@@ -140,6 +140,7 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(evenhan
         assert f"{option[0]} has no effect with m, which predicts probabilities" in refused
 
 
+@pytest.mark.usefixtures("quick_training")
 @pytest.mark.parametrize("target", ["score", "cost"])
 def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(evenhand, table, target):
     fit(evenhand, target)

@@ -456,8 +456,7 @@ def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_a
     RecalibratedRegressor(extreme, by={"women": "sex = 2"}).fit(table, y)
     model = RecalibratedRegressor(extreme, by={"a": "chance of zero > 0.5"})
     refused("'chance of zero', which forecasts of kind 'binary'", model.fit, *applicants(400, 6))
-    rule = GroupRule.parse("age > 5", ["age"])
-    model = RecalibratedRegressor(extreme, by={"a": rule})
+    model = RecalibratedRegressor(extreme, by={"a": GroupRule.parse("age > 5", ["age"])})
     refused("X has no column 'age'", model.fit, *applicants(400, 6))
 
 
