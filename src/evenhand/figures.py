@@ -489,7 +489,7 @@ def _draw_limits(axes: Axes, errors: Floats, price: Floats, calibrated: Floats) 
     tidy(panel, "y")
 
 
-# --- figures of audit results, as matplotlib axes. The numbers are computed in other rooms
+# --- the figures
 
 # parts of figures and pages in other rooms; `__all__` is the documented reference
 

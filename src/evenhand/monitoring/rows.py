@@ -174,7 +174,7 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     return times
 
 
-# --- served forecasts with the outcomes that were known when they matured
+# --- the rows
 
 Times = NDArray[Any]
 """Array of type datetime64[us], in UTC."""

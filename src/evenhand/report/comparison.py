@@ -206,7 +206,7 @@ ROWS = 5
 """Most groups in a short text."""
 
 
-def comparison_text(rows: ComparisonRows, *, full: bool = False) -> str:
+def comparison_text(rows: ComparisonRows, *, full: bool) -> str:
     """Return a comparison as text; `full` has all groups."""
     if full:
         return document_text(comparison_document(rows))

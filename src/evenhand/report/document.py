@@ -41,7 +41,7 @@ def embedded(values: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-# --- documents of sections with paragraphs, lists, tables and charts, for pages and text
+# --- documents and their sections
 
 
 @dataclass(frozen=True)

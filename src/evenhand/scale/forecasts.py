@@ -132,7 +132,7 @@ def _support(forecast: Forecast) -> list[float] | None:
     return None if scores is None or np.ndim(scores.support) != 1 else scores.support.tolist()
 
 
-# --- forecasts of tables in parts with keyed draws, written block by block
+# --- writing of forecasts, block by block
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MOST_COUNTS = 1000

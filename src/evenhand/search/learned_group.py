@@ -369,7 +369,7 @@ def _ridge(codes: Floats, targets: Floats) -> Fit:
 
 
 def best_score(
-    fits: list[Fit], basis: Floats, mass: float, before: LearnedScore | None = None
+    fits: list[Fit], basis: Floats, mass: float, before: LearnedScore | None
 ) -> LearnedScore:
     """Return the best score over fits, the starting patterns and one ascent step from each.
 

@@ -210,7 +210,7 @@ def _text(text: str, place: str) -> str:
     return text
 
 
-# --- rows of features as a model reads them, with a hash that depends on their values only
+# --- rows of features
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class WatchState:
             raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
 
 
-# --- a watch over contexts of a decision log, which continues where it stopped
+# --- the watch
 
 MOST = 0.5
 """Share of outcomes that were never recorded above which a remedy is named."""

@@ -125,7 +125,7 @@ def features_of(entry: Logged) -> dict[str, Any]:
     return {**values["groups"], level_name(is_event=is_event): level}
 
 
-# --- served forecasts of a log with the outcomes known when they matured (outcomes: 6)
+# --- matured forecasts as rows of a watch
 
 BLOCK = 2000
 """Number of forecasts whose distributions are in memory at once."""

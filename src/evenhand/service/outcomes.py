@@ -127,7 +127,7 @@ class RowPlaces:
         return "; ".join(found) + (f" and {n_more:,} more" if n_more > 0 else "")
 
 
-# --- recording of outcomes of logged forecasts, one by one or from a table
+# --- recording of outcomes
 
 RECORDED_AT_ONCE = 1000
 """Number of outcomes in a transaction: others wait for the log for a fraction of a second."""

@@ -193,7 +193,7 @@ def _shown(value: Any) -> str:
     return f"{text[:16]}..." if HASH.fullmatch(text) else text
 
 
-# --- replay of logged forecasts: the same model, key and features give the same forecast again
+# --- the replay
 
 TOLERANCE = 1e-9
 """Largest relative difference of numbers that are equal: other processors change last digits."""

@@ -115,7 +115,7 @@ class Served:
         return vars(self) | {"warnings": list(self.warnings)}
 
 
-# --- serving of forecasts that are logged before they are returned
+# --- the service
 
 BLOCK = 500
 """Number of forecasts in a transaction: others wait for the log for a fraction of a second."""

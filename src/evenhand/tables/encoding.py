@@ -217,7 +217,7 @@ def _share_of_year(found: NDArray[np.datetime64]) -> Floats:
     return (found - start) / length
 
 
-# --- encoding of tables with mixed columns as numeric matrices
+# --- encoding of tables
 
 MOST_ABSENT = 10
 """Largest number of missing columns listed in a message."""
