@@ -415,7 +415,7 @@ def check_indices(values: ArrayLike, n: int, what: str) -> None:
         raise InputError(f"{what} is out of range")
 
 
-def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
+def coded(values: Any, place: str) -> tuple[Ints, Any]:
     """Return a code per row, -1 where missing, and the value of each code."""
     import pandas as pd  # slow to import, and rarely needed here
 

@@ -453,7 +453,7 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         raise InputError(
             f"{name} must be monotone in the outcome, but changes direction at y = {y[i, k]:g}"
         )
-    return rises.astype(np.intp) - falls.astype(np.intp)
+    return rises.astype(int) - falls.astype(int)
 
 
 # --- how often a loss exceeds the promised loss
@@ -762,7 +762,7 @@ def _likely(forecast: Forecast, y: Floats) -> Floats:
     """Return outcomes at which to check losses: observed ones and quantiles of some forecasts."""
     n = len(forecast)
     # 200 people at most, and 257 outcomes of each kind
-    some = forecast[np.linspace(0, n - 1, min(n, 200)).astype(np.intp)]
+    some = forecast[np.linspace(0, n - 1, min(n, 200)).astype(int)]
     # only some people, evenly spaced: losses are users' functions and may be slow
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, 257)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_count, check_draws, short
 
@@ -112,7 +112,7 @@ def check_id(value: str | int, place: str) -> str:
     return text
 
 
-def check_person_labels(person: ArrayLike, n_samples: int) -> NDArray[np.intp]:
+def check_person_labels(person: ArrayLike, n_samples: int) -> Ints:
     """Return one integer per row, from 0, that identifies the person; people may have many rows.
 
     Text labels, and integers mixed with text, follow the rules of `check_id`. Labels of a single
@@ -235,14 +235,12 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
     raise bad_input("r", rule, f"shape {draws.shape}", "one row per person, one column per draw")
 
 
-def sampled_rows(n: int, most: int, random: np.random.Generator) -> NDArray[np.intp]:
+def sampled_rows(n: int, most: int, random: np.random.Generator) -> Ints:
     """Return the numbers of n rows, or of `most` of them chosen at random, in their order."""
     return np.sort(random.choice(n, most, replace=False)) if n > most else np.arange(n)
 
 
-def one_row_each(
-    person: ArrayLike, n_samples: int, random_state: RandomState = None
-) -> NDArray[np.intp]:
+def one_row_each(person: ArrayLike, n_samples: int, random_state: RandomState = None) -> Ints:
     """Choose one row per person at random, and return the row numbers in increasing order.
 
     There is one row number per distinct label. Rows of the same person are not independent, so
@@ -257,7 +255,7 @@ def one_row_each(
     # the first row of each person in a random order is a random row of the person
     shuffled = generator(random_state).permutation(n_samples)
     _, first = np.unique(labels[shuffled], return_index=True)
-    return np.sort(shuffled[first]).astype(np.intp)
+    return np.sort(shuffled[first]).astype(int)
 
 
 class KeyedDraws:

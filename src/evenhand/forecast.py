@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
     as_floats,
     bad_input,
     check_choice,
@@ -288,7 +289,7 @@ class Forecast:
         blocks = row_blocks(self.n_samples, size)
         yield from ((rows, self[rows] if len(blocks) > 1 else self) for rows in blocks)
 
-    def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
+    def take_draws(self, columns: Ints) -> Forecast:
         """Return the forecast at k draws of each person, whose columns are `columns` (n, k)."""
         assert self.r is not None
         r = np.broadcast_to(self.r, self.distribution.batch_shape)

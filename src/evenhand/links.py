@@ -953,7 +953,7 @@ class _Table:
     def __call__(self, x: Floats) -> Floats:
         place = (np.asarray(x) - self._start) / self._step
         # np.clip takes as long as all of the rest for a few numbers
-        piece = np.minimum(np.maximum(place.astype(np.intp), 0), self._last - 1)
+        piece = np.minimum(np.maximum(place.astype(int), 0), self._last - 1)
         t = place - piece
         first, *others = self._powers
         value = first.take(piece)

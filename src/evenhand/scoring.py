@@ -611,7 +611,7 @@ def _binned(levels: _Levels) -> tuple[Floats, Floats, Floats]:
     p, yes, total = levels.p, levels.yes, levels.total
     if p.size <= MOST_BINS:
         return total, p, yes / total
-    place = (MOST_BINS * (np.cumsum(total) - total / 2) / total.sum()).astype(np.intp)
+    place = (MOST_BINS * (np.cumsum(total) - total / 2) / total.sum()).astype(int)
     first = np.unique(place, return_index=True)[1]
     mass = np.add.reduceat(total, first)
     return mass, np.add.reduceat(total * p, first) / mass, np.add.reduceat(yes, first) / mass
@@ -675,7 +675,7 @@ def isotonic_curve(
     first, after = fitted.blocks[:-1], fitted.blocks[1:]
     ends = p[np.union1d(first, after - 1)]
     if ends.size > MOST_POINTS:
-        ends = ends[np.linspace(0, ends.size - 1, MOST_POINTS).round().astype(np.intp)]
+        ends = ends[np.linspace(0, ends.size - 1, MOST_POINTS).round().astype(int)]
     at = np.unique(np.concatenate((ends, lowest, highest)))
     below, above = highest[:, None] <= at, lowest[:, None] >= at
     least = np.where(below, low[:, None], 0.0).max(axis=0, initial=0.0)

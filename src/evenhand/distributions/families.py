@@ -720,7 +720,7 @@ def count_below(knots: Floats, point: Floats, *, left: bool = False, row: Any = 
         return np.searchsorted(knots.ravel(), point, side="left" if left else "right")
     is_below = np.less if left else np.less_equal
     shape = knots.shape[:-1] if row is None else np.shape(row)
-    found = np.zeros(np.broadcast_shapes(shape, point.shape), dtype=np.intp)
+    found = np.zeros(np.broadcast_shapes(shape, point.shape), dtype=int)
     for bit in reversed(range(knots.shape[-1].bit_length())):
         further = found + (1 << bit)
         is_inside = further <= knots.shape[-1]

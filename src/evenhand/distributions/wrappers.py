@@ -813,7 +813,7 @@ class Recalibrated(Mapped, base=0, maps=None, which=0):
         if is_wrong or (which is None and n_maps > 1):
             rule = f"be numbers of maps, integers from 0 to {n_maps - 1}"
             raise bad_input("which", rule, repr(which)[:80])
-        self.base, self.which = base, number.astype(np.intp, copy=False)
+        self.base, self.which = base, number.astype(int, copy=False)
         joint_shape(base=base.batch_shape, which=self.which.shape)
 
     @property
@@ -910,7 +910,7 @@ class Joined(Distribution):
     """
 
     def __init__(self, parts: Sequence[tuple[ArrayLike, Distribution]]) -> None:
-        self.parts: list[Part] = [(np.asarray(rows, dtype=np.intp), batch) for rows, batch in parts]
+        self.parts: list[Part] = [(np.asarray(rows, dtype=int), batch) for rows, batch in parts]
         kinds = sorted({str(batch.outcome_kind) for _, batch in self.parts})
         if len(kinds) > 1:
             got = f"several kinds ({', '.join(kinds)})"

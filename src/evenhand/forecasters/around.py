@@ -240,7 +240,7 @@ class TableClassifier(TableModel):
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
-        predicted[:, model.classes_.astype(np.intp)] = model.predict_proba(rows)
+        predicted[:, model.classes_.astype(int)] = model.predict_proba(rows)
         return predicted
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:

@@ -107,7 +107,7 @@ def _groups(rows: Any, y: Floats) -> Ints:
     features = np.nan_to_num(TableEncoder().fit_transform(rows))
     rank = stats.rankdata(y)
     is_first = np.arange(y.size) < y.size // 2
-    leaf = np.zeros(y.size, dtype=np.intp)
+    leaf = np.zeros(y.size, dtype=int)
     least = max(5, round(0.5 * np.sqrt(y.size)))
     for learn, start in ((is_first, 0), (~is_first, y.size)):
         tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=0)

@@ -342,7 +342,7 @@ def _chosen_knots(moved: Cells, pit: Cells, weight: Floats) -> Floats | None:
     half a nat per cell.
     """
     best: tuple[float, Floats | None] = (0.0, None)
-    alone = Members((), np.zeros(pit.n_samples, dtype=np.intp), np.zeros((1, 0), dtype=bool))
+    alone = Members((), np.zeros(pit.n_samples, dtype=int), np.zeros((1, 0), dtype=bool))
     most = n_cells(n_effective(weight))
     for count, has_tails in product(sorted({0, most // 4, most}), (False, True)):
         below = _shares(count, pit.n_samples) if has_tails else np.arange(1, count) / max(count, 1)
@@ -543,7 +543,7 @@ def learn_curve(odds: Floats, happened: Mask | Floats, weight: Floats) -> Floats
     # equal forecasts share a bin
     _, first, which = np.unique(odds[order], return_index=True, return_inverse=True)
     n_bins = n_cells(weight.sum())
-    bins = np.minimum(share[first[which]] * n_bins, n_bins - 1).astype(np.intp)
+    bins = np.minimum(share[first[which]] * n_bins, n_bins - 1).astype(int)
     _, bins = np.unique(bins, return_inverse=True)
     own = weight[order]
     p = special.expit(odds[order])

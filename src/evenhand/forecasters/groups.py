@@ -151,7 +151,7 @@ class Grouping:
                 "groups has no effect, as no group was given to `by` as a mask; leave it out"
             )
         if self.by is None:
-            return Members((), np.zeros(len(X), dtype=np.intp))
+            return Members((), np.zeros(len(X), dtype=int))
         labels = self.labels(X)
         # -1, a label that is new, becomes 0, no group
         index: Any = pd.Index(list(self.names), dtype=object)

@@ -189,7 +189,7 @@ class Inputs:
         offset, unit, skew = np.array(scales, dtype=float).reshape(-1, 3).T
         factor = 1 / np.maximum(np.ptp(encoded, axis=0) / LEVEL_RANGE, 1.0)
         factor[columns] = 1.0
-        places = np.array(columns, dtype=np.intp)
+        places = np.array(columns, dtype=int)
         none = np.zeros(0)
         return cls(factor, places, offset, unit, skew, places[:0], none, none)
 

@@ -330,7 +330,7 @@ class Maps:
 
         most = 1 + MOST_EM if held_out.pit.unknown.any() else 1
         maps, shares = converged(step, gain, None, most)
-        nobody = Members((), np.zeros(weight.size, dtype=np.intp))
+        nobody = Members((), np.zeros(weight.size, dtype=int))
         return replace(maps, events_of_all=of_events(shares, nobody))
 
     @property
@@ -1045,7 +1045,7 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     def predict(self, X: Any) -> Any:
         """Predict the more probable class of each row, shape (n,)."""
         is_second = self.predict_proba(X)[:, 1] > 0.5
-        return self.classes_[is_second.astype(np.intp)]
+        return self.classes_[is_second.astype(int)]
 
     @property
     def updates_(self) -> pd.DataFrame:

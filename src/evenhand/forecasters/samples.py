@@ -453,7 +453,7 @@ def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floa
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
     levels, values = closed(levels[inside]), closed(values[inside])
     prior = np.diff(values)
-    one_map = np.zeros(pit.n_samples, dtype=np.intp)
+    one_map = np.zeros(pit.n_samples, dtype=int)
     cells = CellsInGrid(pit, one_map, levels)
     weight = weight * (n / weight.sum())
     pseudo = prior.size / 2

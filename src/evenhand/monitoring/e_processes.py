@@ -127,7 +127,7 @@ class EProcesses(Stored):
         shape = (self.low.size, len(STAKES))
         self.log_sums = np.full(shape, NOTHING)
         self.peaks = np.full(shape, NOTHING)
-        self.starts = np.zeros(shape, dtype=np.intp)
+        self.starts = np.zeros(shape, dtype=int)
         self.gains = np.zeros(shape)
 
     @property
@@ -323,7 +323,7 @@ class Tests(Stored):
         self.risk = risk
         self.names: list[str | None] = []
         self.thresholds: Floats = np.zeros(0)
-        self.n_rows = np.zeros(0, dtype=np.intp)
+        self.n_rows = np.zeros(0, dtype=int)
         self.largest = np.zeros(0)
         self.has_alarm = np.zeros(0, dtype=bool)
         self.history = []

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
     Mask,
     Pair,
     as_floats,
@@ -457,7 +458,7 @@ def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tup
     return delay, waited <= as_duration(matures_after)
 
 
-def _order(times: Times, id: Any) -> NDArray[np.intp]:
+def _order(times: Times, id: Any) -> Ints:
     """Return the row numbers in the order of serving."""
     if id is not None:
         return np.lexsort((_one_per_time("id", np.asarray(id).astype(str), times.size), times))

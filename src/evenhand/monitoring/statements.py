@@ -503,7 +503,7 @@ class ValueCounts(Stored):
         """Begin the next period."""
         self.period += 1
         self.starts.append(self.period)
-        self.counts.append(np.zeros(N_BINS + 1, dtype=np.intp))
+        self.counts.append(np.zeros(N_BINS + 1, dtype=int))
         size = 1
         # of three blocks of one size the two older ones become one of twice the size
         while len(alike := np.flatnonzero(np.diff([*self.starts, self.period + 1]) == size)) > 2:
@@ -516,7 +516,7 @@ class ValueCounts(Stored):
         """Add values, shape (n,), of the current period; NaN where the outcome is missing."""
         low, high = RANGES[self._promise.statistic]
         known = values[~np.isnan(values)]
-        bins = np.clip(((known - low) / (high - low) * N_BINS).astype(np.intp), 0, N_BINS - 1)
+        bins = np.clip(((known - low) / (high - low) * N_BINS).astype(int), 0, N_BINS - 1)
         found = np.bincount(bins, minlength=N_BINS)
         self.counts[-1] = self.counts[-1] + np.append(found, values.size - known.size)
 
@@ -535,7 +535,7 @@ class ValueCounts(Stored):
         are kept one by one.
         """
         blocks = [i for i, start in enumerate(self.starts) if start >= since]
-        total = sum((self.counts[i] for i in blocks), np.zeros(N_BINS + 1, dtype=np.intp))
+        total = sum((self.counts[i] for i in blocks), np.zeros(N_BINS + 1, dtype=int))
         counts, n_missing = total[:-1], int(total[-1])
         sides = SIDES[self._promise.statistic]
         by_side = np.stack((counts, counts[::-1]))[: len(sides)]

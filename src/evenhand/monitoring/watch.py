@@ -116,7 +116,7 @@ class NamedGroups(Stored):
             self._place_of(name, self.partitions[j].column)
             for name, j in zip(distinct, columns.tolist(), strict=True)
         ]
-        of_row = np.array(places, dtype=np.intp)[codes].reshape(len(rows), len(labels))
+        of_row = np.array(places, dtype=int)[codes].reshape(len(rows), len(labels))
         members = np.zeros((len(rows), len(self.names)), dtype=bool)
         members[:, : self.has_everyone] = True
         in_group, _ = np.nonzero(of_row >= 0)

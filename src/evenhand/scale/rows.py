@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from evenhand._validate import Floats, InputError, about, check_column
+from evenhand._validate import Floats, InputError, Ints, about, check_column
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import id_text
 from evenhand.forecast import Forecast
@@ -193,13 +192,13 @@ class People:
         """Concatenate people of different rows."""
         return People(pd.concat([one.rows for one in people], ignore_index=True))
 
-    def chosen(self) -> dict[int, NDArray[np.intp]]:
+    def chosen(self) -> dict[int, Ints]:
         """Return the selected rows of each part, one per person, in increasing order."""
         # ties are broken by position, so the order of reading has no effect
         ordered = self.rows.sort_values(["chance", "part", "row"], ignore_index=True)
         kept = ordered.drop_duplicates("label").sort_values(["part", "row"])
         # parts without selected rows are listed, too
-        none = dict.fromkeys(np.unique(self.rows["part"]).tolist(), np.zeros(0, dtype=np.intp))
+        none = dict.fromkeys(np.unique(self.rows["part"]).tolist(), np.zeros(0, dtype=int))
         some: Any = kept.groupby("part")["row"]
         return none | {int(i): rows.to_numpy() for i, rows in some}
 

@@ -231,7 +231,7 @@ def _cuts_of(values: Floats, levels: Floats) -> Floats:
     steps = np.flatnonzero(ordered[1:] > ordered[:-1])
     if steps.size > levels.size:
         # the largest distinct value at or below each quantile; the last step leaves rows above
-        wanted = (levels * values.size).astype(np.intp) - 1
+        wanted = (levels * values.size).astype(int) - 1
         steps = np.unique(steps[np.searchsorted(steps, wanted).clip(max=steps.size - 1)])
     # halfway to the next value, so that rounding of the cut moves no row
     low = ordered[steps]

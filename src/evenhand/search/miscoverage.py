@@ -153,7 +153,7 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> Pair
     Returned are predictions and their ranks within the block, between 0 and 1, as blocks have
     different models; both have a column for each level.
     """
-    ends = np.rint(np.asarray(ENDS) * excess.shape[0]).astype(np.intp)
+    ends = np.rint(np.asarray(ENDS) * excess.shape[0]).astype(int)
     predicted = []
     for start, stop in pairwise(ends):
         learn = slice(max(0, start - TREE_ROWS), start)

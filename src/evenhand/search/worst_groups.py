@@ -65,7 +65,7 @@ def mean_cdfs(pits: Cells, n_cells: int, dtype: type[np.floating[Any]] = np.floa
 def _mean_steps(positions: Floats, n_cells: int) -> Floats:
     """Return the mean of each row's step CDF over each cell; positions are in units of cells."""
     n, m = positions.shape
-    cells = positions.astype(np.intp)
+    cells = positions.astype(int)
     rest = (positions - cells).ravel()
     # the CDF steps up at the PIT: the mean over the PIT's cell increases by the part of the cell
     # above the PIT, and by 1 from the next cell on. A PIT of 1 belongs to an extra last cell
@@ -98,7 +98,7 @@ def _moments(low: Floats, high: Floats, n_cells: int) -> list[NDArray[Any]]:
     sums = [np.zeros((n, n_cells + 1)) for _ in range(3)]
     for end, sign in ((middle - half, slope), (middle + half, -slope)):
         # an end lies below all edges from the next one on; the first edge is 0
-        place = (np.clip(np.floor(end) + 1, 0, n_cells) + first).astype(np.intp).ravel()
+        place = (np.clip(np.floor(end) + 1, 0, n_cells) + first).astype(int).ravel()
         weight = sign
         for total in sums:
             total += np.bincount(place, weight.ravel(), n * (n_cells + 1)).reshape(n, n_cells + 1)
@@ -316,7 +316,7 @@ def worst_groups(
 def group_sizes(masses: Floats | float, n_samples: int) -> Any:
     """Return the number of rows in a group of each size, `ceil(mass * n_samples)`."""
     # a rounding error in the product must not add a row: 0.07 * 100 is above 7
-    return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
+    return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(int)
 
 
 def _starts(cells: LevelCells, n_starts: int, random: np.random.Generator) -> Floats:
@@ -345,7 +345,7 @@ def _find(
         return _search(cells, sizes, n_starts, random, keep=1)[0]
     subset = pits.take(sampled_rows(n, SEARCH_ROWS, random))
     # patterns depend on shares of rows, so sizes are scaled to the subset
-    few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
+    few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(int)
     part = LevelCells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
     patterns = part.slopes(means)
@@ -479,7 +479,7 @@ def _decide(pits: Cells, cells: LevelCells, sizes: Ints, found: Mask) -> tuple[F
     With the two groups of the paper as candidates the result is never below the published one.
     """
     n = pits.n_samples
-    ranks = np.empty(n, dtype=np.intp)
+    ranks = np.empty(n, dtype=int)
     # a row's mean PIT, averaged over the position in its cell: a drawn position would be selected
     # by the group (outcomes: 4.3)
     means = (pits.low.mean(axis=-1) + pits.high.mean(axis=-1)) / 2

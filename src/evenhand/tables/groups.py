@@ -245,7 +245,7 @@ def codes_of(values: Series, texts: Sequence[str], place: str) -> Ints:
         shown = [text.capitalize() for text in texts] if kind == "boolean" else texts
         position = {text: i for i, text in enumerate(shown)}
         return of_levels(values, place, lambda one: position.get(one, -1), -1)
-    found = np.full(len(values), -1, dtype=np.intp)
+    found = np.full(len(values), -1)
     is_there = ~missing(values)
     codes = found[is_there]
     present = comparable(values[is_there])

@@ -320,7 +320,7 @@ def level(value: Any) -> str:
 
 
 def of_levels(
-    values: Series, place: str, function: Callable[[str], Any], absent: Any, dtype: Any = np.intp
+    values: Series, place: str, function: Callable[[str], Any], absent: Any, dtype: Any = int
 ) -> NDArray[Any]:
     """Return a function of the level of each row, with `absent` for missing values.
 
