@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -382,7 +383,7 @@ class BayesDecision:
     ) -> None:
         """Fill in the expectations of losses that are functions, one block of people at a time."""
         # the quadrature evaluates about 1,024 outcomes per forecast
-        for rows in _blocks(len(forecast), 1024 * int(np.prod(expected.shape[1:-1]))):
+        for rows in _blocks(len(forecast), 1024 * math.prod(expected.shape[1:-1])):
             part = forecast[rows].distribution
             people = take_rows(X, rows)
             for j in functions:

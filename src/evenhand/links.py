@@ -16,6 +16,7 @@ and `v = sqrt(gap) sinh(tau) / g_m` makes `ds / dtau` smooth and bounded for eve
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
@@ -943,7 +944,7 @@ class _Table:
     def of(cls, x: Floats, *columns: Floats) -> list[_Table]:
         """Tabulate several functions, given at the same points."""
         spline = interpolate.make_interp_spline(x, np.stack(columns, axis=-1), k=7)
-        grid = np.linspace(x[0], x[-1], 1 + max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000))
+        grid = np.linspace(x[0], x[-1], 1 + max(math.ceil((x[-1] - x[0]) / 0.004), 2000))
         tables = zip(spline(grid).T, spline.derivative()(grid).T, strict=True)
         return [
             cls(float(x[0]), float(grid[1] - grid[0]), *map(np.ascontiguousarray, each))

@@ -5,6 +5,7 @@ Values come from rows, from counts, or from events; each bound is proven for som
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -624,7 +625,7 @@ def _edges() -> Floats:
     """Return the edges of the bins: rare events need narrow bins near 0."""
     ratio = 1 + 1 / (EQUAL_BINS * END)
     # so many steps that the narrowest equal bin is no narrower than the widest geometric one
-    steps = int(np.ceil(np.log(END / LEAST) / np.log(ratio)))
+    steps = math.ceil(np.log(END / LEAST) / np.log(ratio))
     end = np.append(0.0, np.geomspace(LEAST, END, steps + 1))
     first = round(END * EQUAL_BINS)
     middle = np.arange(first + 1, EQUAL_BINS - first) / EQUAL_BINS

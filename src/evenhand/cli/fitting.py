@@ -84,7 +84,7 @@ def discrete_target(y: Floats) -> str | None:
     found = discrete_kind(y)
     if found is None:
         return None
-    is_coded = bool(np.isin(y, (0.0, 1.0)).all())
+    is_coded = np.isin(y, (0.0, 1.0)).all()
     meaning = "the probability of 1 add --outcome binary"
     other = "one of them add --outcome binary, with the event coded as 1 and the other as 0"
     is_count = "counts" in found.kinds

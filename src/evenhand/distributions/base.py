@@ -521,7 +521,7 @@ class TwoSided(Distribution):
 def score_grid(reach: float, step: float) -> Floats:
     """Return normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
     # exactly symmetric, so that tables of symmetric distributions are symmetric
-    half = int(np.ceil(reach / step))
+    half = math.ceil(reach / step)
     return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=float)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -188,7 +189,7 @@ class NormalMixture(Distribution, weights=1, loc=1, scale=1):
 
     def _at_scores(self, scores: Floats) -> Pair:
         """Return quantiles at normal scores, and the slopes of the normal scores of the CDF."""
-        rows = np.arange(int(np.prod(self.batch_shape))).reshape(self.batch_shape)
+        rows = np.arange(math.prod(self.batch_shape)).reshape(self.batch_shape)
         both = np.broadcast_arrays(scores, rows)
         shape, (score, row) = both[0].shape, map(np.ravel, both)
         # the solver starts at the expansion of Cornish and Fisher, which diverges in far tails
@@ -1170,7 +1171,7 @@ def empirical(values: ArrayLike) -> Categorical:
         raise bad_input("values", "have at least one sample per row", f"shape {samples.shape}")
     support, index = np.unique(samples, return_inverse=True)
     shape = samples.shape[:-1]
-    rows = int(np.prod(shape))
+    rows = math.prod(shape)
     flat = index.reshape(rows, -1) + np.arange(rows)[:, None] * support.size
     counts = np.bincount(flat.ravel(), minlength=rows * support.size)
     return Categorical(support, counts.reshape(*shape, support.size) / samples.shape[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -700,7 +701,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         if isinstance(base, LocationScale):  # usually all people share one residual distribution
             residual = Randomized(base.base, link, 0.5).mean_over_draws(random)
             return base.loc + base.scale * residual
-        n = int(np.prod(base.batch_shape))
+        n = math.prod(base.batch_shape)
         n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(n, 1)) // 2
         low = special.ndtri(jittered(n, n_pairs, random) / 2)
         scores = link.averaged_score(np.concatenate((low, -low), axis=-1))
@@ -733,7 +734,7 @@ def _scores_of(link: Link) -> Floats:
     step = max(min(GRID_STEP, link.mean_error / 1.5), 1 / 128)
     scores = score_grid(min(FINE_REACH, reach), step)
     if reach > FINE_REACH:
-        n_steps = min(1000, int(np.ceil((reach - FINE_REACH) / step)))
+        n_steps = min(1000, math.ceil((reach - FINE_REACH) / step))
         further = np.linspace(FINE_REACH, reach, n_steps + 1)[1:]
         scores = np.concatenate((-further[::-1], scores, further))
     return scores

@@ -205,7 +205,7 @@ def fit_classifier(estimator: Any, rows: Training) -> Any:
         return fitted(estimator, rows)
     values = check_classes(rows.y)
     # scikit-learn's classifiers refuse classes that are not whole numbers, such as 3.5 stars
-    is_whole = bool((values == np.round(values)).all())
+    is_whole = (values == np.round(values)).all()
     labels: Any = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)
     return fitted(estimator, replace(rows, y=labels))
 

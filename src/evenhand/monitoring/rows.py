@@ -464,10 +464,10 @@ def _order(times: Times, id: Any) -> Ints:
         return np.lexsort((_one_per_time("id", np.asarray(id).astype(str), times.size), times))
     order = np.argsort(times, kind="stable")
     # the order of the log may be that of the outcomes, which would be evidence by itself
-    is_sorted = bool((order == np.arange(times.size)).all())
+    is_sorted = (order == np.arange(times.size)).all()
     repeated = np.flatnonzero(times[order][1:] == times[order][:-1])
     if not is_sorted and repeated.size:
-        row = int(order[repeated[0] + 1])
+        row = order[repeated[0] + 1]
         raise InputError(
             f"{place_of('time', (row,))} is {times[row]}, as in another row, and rows are not in"
             " the order of serving; give the ids of the forecasts as id, or times with more digits"

@@ -507,7 +507,7 @@ class ValueCounts(Stored):
         size = 1
         # of three blocks of one size the two older ones become one of twice the size
         while len(alike := np.flatnonzero(np.diff([*self.starts, self.period + 1]) == size)) > 2:
-            first = int(alike[0])
+            first = alike[0]
             self.starts.pop(first + 1)
             self.counts[first] = self.counts[first] + self.counts.pop(first + 1)
             size *= 2
@@ -547,7 +547,7 @@ class ValueCounts(Stored):
         )
         # all of one side if each has its own bound, as estimates are compared with that bound
         if self._promise.targets is not None:
-            side = int((means - np.array(targets_of(self._promise))).argmax())
+            side = (means - np.array(targets_of(self._promise))).argmax()
             means, best, worst = (values[[side]] for values in (means, best, worst))
             sides = sides[side : side + 1]
         n = int(counts.sum())

@@ -319,7 +319,7 @@ class Ledger(Stored):
             self.reached = until
             if self.first is not None:
                 # the period of the last moment before `until`
-                self._advance(int(self._numbers(np.array([until]) - np.timedelta64(1, "us"))[0]))
+                self._advance(self._numbers(np.array([until]) - np.timedelta64(1, "us"))[0])
 
     def _check(self, rows: Rows, ends: list[np.datetime64], until: list[np.datetime64]) -> None:
         """Refuse rows and times that do not follow those seen; nothing has changed by then."""
@@ -365,7 +365,7 @@ class Ledger(Stored):
             everyone = () if self.promise else (EVERYONE,)
             self.groups.learn(rows.columns, self.settings.groups or everyone)
         self.kind = "pit" if rows.excess is None else "event"
-        self._make_tests(has_draws=rows.r is not None and not bool(np.isnan(rows.r).all()))
+        self._make_tests(has_draws=rows.r is not None and not np.isnan(rows.r).all())
         self.first = int(self._numbers(rows.time[:1] + self.matures_after)[0])
         self.current = self.first - 1
         self._advance(self.first)
@@ -439,7 +439,7 @@ class Ledger(Stored):
         numbers = self._numbers(rows.time + self.matures_after)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         for start, end in pairwise(starts):
-            self._advance(int(numbers[start]))
+            self._advance(numbers[start])
             some = slice(start, end)
             if self.values is not None and values is not None:
                 value, covered = values

@@ -65,7 +65,7 @@ def served_columns(
     columns["mean"] = mean
     quantiles = forecast.ppf(levels)
     scores = found_inside(forecast.distribution, Categorical)
-    is_whole = scores is None or bool((scores.support == np.round(scores.support)).all())
+    is_whole = scores is None or (scores.support == np.round(scores.support)).all()
     if kind is OutcomeKind.COUNT and is_whole:
         quantiles = quantiles.astype(np.int64)
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}

@@ -77,7 +77,7 @@ def _apart(mask: Mask, outcomes: Ranges, medians: Ranges) -> float | None:
     None if it is not such a range, or if the forecasts' medians separate the group as well.
     """
     n = mask.size
-    size = int(np.count_nonzero(mask))
+    size = np.count_nonzero(mask)
     smaller = min(size, n - size)
     # few rows are often a range of outcomes by chance
     if smaller < 10:

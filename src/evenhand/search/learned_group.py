@@ -462,7 +462,7 @@ def learn_rules(table: CutTable, scores: Floats, mass: float) -> list[Rule]:
     ways = _ways(tree, codes)
     rules = []
     for depth in range(1, MOST_CONDITIONS + 1):
-        best = int(_values_at(tree, ways, depth)[:, 0].argmax())
+        best = _values_at(tree, ways, depth)[:, 0].argmax()
         rule: Rule = {}
         for node in ways.indices[ways.indptr[best] : ways.indptr[best + 1] - 1][:depth]:
             place, cut = tree.tree_.feature[node], float(tree.tree_.threshold[node])

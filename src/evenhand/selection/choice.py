@@ -260,8 +260,8 @@ def split_rows(
     """
     n, person = outcomes.n_samples, outcomes.person
     people = np.arange(n) if person is None else person
-    n_people = int(people.max()) + 1
-    n_kept = n_people if share is None else int(np.ceil(share * n_people))
+    n_people = people.max() + 1
+    n_kept = n_people if share is None else math.ceil(share * n_people)
     # people are split, not rows: a person in both parts would be certified on training data
     kept = np.zeros(n_people, dtype=bool)
     kept[random.permutation(n_people)[:n_kept]] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -552,7 +553,7 @@ def shown(value: float | None, kind: ColumnKind) -> float | str | None:
     """Return an end of a range as a number, or as an ISO date."""
     if value is None or not np.isfinite(value):
         return None
-    return value if kind == "number" else str(np.datetime64(int(np.floor(value)), "D"))
+    return value if kind == "number" else str(np.datetime64(math.floor(value), "D"))
 
 
 _REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
