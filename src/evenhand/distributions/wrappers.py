@@ -681,7 +681,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         weights = ndimage.correlate1d(padded, np.array([1, -8, 0, 8, -1]) / 12)[..., 2:-2]
         return weights / weights.sum(axis=-1, keepdims=True)
 
-    def mean_over_draws(self, random_state: RandomState) -> Floats:
+    def mean_over_draws(self, random_state: RandomState = None) -> Floats:
         """Mean of each base's forecasts over a uniform draw, shape of the base.
 
         It does not depend on the draws of this batch. The mixture of forecasts over draws is the
