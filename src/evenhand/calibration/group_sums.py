@@ -271,8 +271,8 @@ MOST_SHARE = 0.05
 def mean_positions(low: Floats, high: Floats) -> dict[str, Pair]:
     """Return level `u - 1/2` and spread `|u - 1/2| - 1/4` of cells, with variances, shape (n,).
 
-    Both are means over positions `u` in the cell. Under uniform PITs they have mean 0, and by the
-    law of total variance the mean variances 1/12 and 1/48 less those within the cells.
+    Both are means over positions `u` in the cell. Under uniform PITs they have mean 0, and the
+    variances 1/12 and 1/48 less the mean variances within the cells.
 
     Examples
     --------
