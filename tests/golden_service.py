@@ -500,7 +500,7 @@ def tables_of_commands(folder):
     """Files that audits and comparisons write, with their columns and numbers of rows."""
     said = {}
     for name, kind in (("old", "counts"), ("new", "counts"), ("times", "cut times")):
-        table = table_of(folder, kind, 200, 40, known=True)
+        table = table_of(folder, kind, 200, 42, known=True)
         command("audit", table, "--forecast", COLUMNS[kind], "--target", "y", "--id", "id",
                 "--groups", "member", "--features", "region", "--seed", "0",
                 "--out", folder / f"{name}.json", "--tables", folder / name)  # fmt: skip

@@ -551,7 +551,7 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them():
     )
     groups = {"north": (X["region"] == "north").to_numpy()}
     residual = y - X["score"].to_numpy()
-    alone = quick_pits(forecast.pit(y), X=X.astype(object), residual=residual, groups=groups)
+    alone = quick_pits(forecast.pit(y), X=X, residual=residual, groups=groups)
     for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
         left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
         pd.testing.assert_series_equal(pd.Series(left), pd.Series(right))

@@ -13,7 +13,7 @@ from evenhand.calibration.group_sums import (
     largest_signed_mean,
     least_root,
     margin_of_mean,
-    mean_positions,
+    positions_in,
     sum_distribution,
     trend_weights,
     weighted_p_value,
@@ -181,24 +181,21 @@ def test_the_interval_holds_the_mean_distance(world, n):
 
 
 @pytest.mark.parametrize("p", [(0.97, 0.02, 0.01), (0.2, 0.3, 0.5), (0.1, 0.8, 0.1)])
-def test_positions_are_means_over_the_cell_and_vary_as_stated(p):
+def test_levels_are_means_over_the_cell_and_vary_as_stated(p):
     ends = np.cumsum([0.0, *p])
     u = ends[:-1, None] + np.array(p)[:, None] * (np.arange(100_000) + 0.5) / 100_000
-    found = mean_positions(ends[:-1], ends[1:])
-    exact = {"level": (u - 0.5, 1 / 12), "spread": (np.abs(u - 0.5) - 0.25, 1 / 48)}
-    for name, (value, variance) in found.items():
-        np.testing.assert_allclose(value, exact[name][0].mean(axis=1), atol=1e-9)
-        left = exact[name][1] - exact[name][0].var(axis=1)
-        np.testing.assert_allclose(variance, left, atol=1e-9)
-        # calibrated outcomes are in the cells with their probabilities
-        assert (value @ p, value**2 @ p) == pytest.approx((0, variance @ p))
+    value, variance = positions_in(ends[:-1], ends[1:], u[:, 0])["level"]
+    np.testing.assert_allclose(value, u.mean(axis=1) - 0.5, atol=1e-9)
+    np.testing.assert_allclose(variance, 1 / 12 - u.var(axis=1), atol=1e-9)
+    # calibrated outcomes are in the cells with their probabilities
+    assert (value @ p, value**2 @ p) == pytest.approx((0, variance @ p))
 
 
 def test_tests_of_pits_are_those_of_the_specification():
     # verdict.md, section 1
     m = np.arange(100)
     u = (m * 7 % 50 + 0.5) / 50 * 0.8 + np.where(m < 50, 0.0, 0.2)
-    found = given_forecast(mean_positions(u, u), {"mean": m.astype(float)}, 0.1, 0.05)
+    found = given_forecast(positions_in(u, u, u), {"mean": m.astype(float)}, 0.1, 0.05)
     assert list(found.tests) == ["level", "spread", "trend of mean", "trend of mean, spread"]
     ours = list(found.tests.values())
     np.testing.assert_allclose(ours, [1, 0.00934, 0.00121, 0.82883], atol=6e-6)
@@ -215,7 +212,7 @@ def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n):
     for _ in range(count):
         keys = {"mean": rng.normal(size=n), "width": rng.integers(1, 4, n).astype(float)}
         u = rng.random(n)
-        found = given_forecast(mean_positions(u, u), keys, 0.0, 0.05)
+        found = given_forecast(positions_in(u, u, u), keys, 0.0, 0.05)
         wrong += found.p_value < 0.05
         lows += found.low > 0
     assert wrong <= most_failures(count, 0.055)
@@ -244,10 +241,10 @@ def test_weights_that_depend_on_outcomes_reject_as_seldom_as_stated(least, share
         kept = np.flatnonzero(rng.random(u.size) < chance)[:n]
         u, w = u[kept], 1 / chance[kept]
         found = given_forecast(
-            mean_positions(u, u), {"mean": rng.normal(size=u.size)}, 0.0, 0.05, w
+            positions_in(u, u, u), {"mean": rng.normal(size=u.size)}, 0.0, 0.05, w
         )
         weighted += found.p_value < 0.05
-        plain += given_forecast(mean_positions(u, u), {}, 0.0, 0.05).p_value < 0.05
+        plain += given_forecast(positions_in(u, u, u), {}, 0.0, 0.05).p_value < 0.05
     assert plain == count
     assert weighted <= most_failures(count, 0.06)
 

@@ -52,8 +52,8 @@ class Fault:
 FAULTS = (
     Fault(
         "mean positions in cells that vary like drawn ones",
-        '"level": (level, NULL_VARIANCES["level"] - within)',
-        '"level": (level, NULL_VARIANCES["level"] + 0 * within)',
+        'left = NULL_VARIANCES["level"] - (high - low) ** 2 / 12',
+        'left = NULL_VARIANCES["level"] + 0 * low',
         ("test_own_forecast.py", "test_verdicts.py"),
     ),
     Fault(

@@ -360,9 +360,9 @@ class Family(Row, frozen=True):
         Least number of rows of a scanned group.
     effective_share : float
         Effective number of rows, as a share of the rows; 1 without weights.
-    variance : float
-        Mean variance of the mean position in a cell under uniform PITs: 1/12 for points, less for
-        wider cells.
+    variance, group_variance : float
+        Mean variance of the mean position in a cell under uniform PITs, of everyone and the largest
+        of a group: 1/12 for points, less for wider cells.
     asymptotic : tuple of str
         Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
         others have their confidence in groups of any size.
@@ -377,6 +377,7 @@ class Family(Row, frozen=True):
     min_size: int
     effective_share: float = 1.0
     variance: float = 1 / 12
+    group_variance: float = 1 / 12
     asymptotic: tuple[str, ...] = ()
 
     @property

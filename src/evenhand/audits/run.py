@@ -222,7 +222,9 @@ def audit_rows(
         **described,
     )
     found = found if counted is None else counted.over(found)
-    return AuditedRows(Audit(decided(found), proof, members, ids), rows, held, tested)
+    # outcomes off the atom are points, whatever their number
+    found = decided(found, options.tolerance_for(None, 1 / 12))
+    return AuditedRows(Audit(found, proof, members, ids), rows, held, tested)
 
 
 def _thinned(
@@ -369,10 +371,10 @@ def audit(
     mean probabilities; of everyone it is their mean distance by tenth of the score.
 
     An outcome with a positive probability has a cell of PITs, from the distribution function just
-    below to that at the outcome. Estimates and tests of groups average over the positions of PITs
-    in their cells; bounds use one position per person, drawn from `random_state`. An outcome with
-    atoms under a continuous forecast is audited by its rounding cells, and
-    `Audit.grid_share` is the share of the average error that rounding may explain.
+    below to that at the outcome. Estimates and tests of the mean PIT average over the positions of
+    PITs in their cells; tests of the spread and bounds use one position per person, drawn from
+    `random_state`. An outcome with atoms under a continuous forecast is audited by its rounding
+    cells, and `Audit.grid_share` is the share of the average error that rounding may explain.
 
     Of times that may be cut off, tests use randomized PITs of the censored distribution, which
     assume that being cut off is independent of the time given the features; sizes of errors are

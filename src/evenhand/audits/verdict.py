@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
+from evenhand.audits.rows import TOLERANCE
 from evenhand.results import (
     ROUNDING,
     AuditRows,
@@ -88,13 +89,17 @@ def as_named(
     ]
 
 
-def decided(rows: AuditRows) -> AuditRows:
-    """Return the rows of an audit with all decisions, directions and the status."""
+def decided(rows: AuditRows, of_part: float = TOLERANCE) -> AuditRows:
+    """Return the rows of an audit with all decisions, directions and the status.
+
+    `of_part` is the tolerance of the part off the atom.
+    """
     level = rows.family.level
     tables: dict[str, list[Finding]] = {
         name: [decide(one, rows.tolerance, level) for one in getattr(rows, name)]
-        for name in ("groups", "by_forecast", "scan", "learned", "positive_part")
+        for name in ("groups", "by_forecast", "scan", "learned")
     }
+    tables["positive_part"] = [decide(one, of_part, level) for one in rows.positive_part]
     # the same rows have one decision under both names
     scan = as_named(tables["scan"], tables["groups"], ("off", "problem"))
     tested = {one.group: one.direction for one in scan}
@@ -233,10 +238,8 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
     family, n = rows.family, rows.n_samples
     level = family.shares["everyone"] / (family.n_tests or 1)
     variance = _variance(rows) if rows.is_event else None
-    # fewer rows of wide cells, whose mean positions vary less than points, show the same error
-    narrow = 1.0 if rows.is_event else 12 * family.variance or 1.0
-    effective = family.effective_share / narrow
-    yield Detectable(n=n, error=detectable_error(effective * n, level, variance))
+    effective, left = family.effective_share, family.variance
+    yield Detectable(n=n, error=detectable_error(effective * n, level, variance, left))
     kinds = ("groups", (*rows.named, *rows.scan)), ("by_forecast", rows.by_forecast)
     for kind, found in kinds:
         number, share = family.part(kind)
@@ -249,7 +252,8 @@ def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
         for one in (middle, least) if middle is not least else (least,):
             chance = _predicted(one, _predicted(rows.everyone))
             variance = chance * (1 - chance) if rows.is_event else None
-            error = detectable_error(effective * one.n, level, variance)
+            left = family.group_variance
+            error = detectable_error(effective * one.n, level, variance, left)
             yield Detectable(n=one.n, error=error)
         return
 

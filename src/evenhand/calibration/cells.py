@@ -82,9 +82,9 @@ class Cells(OneLine):
     high : array-like of the shape of `low`, optional
         Upper ends; the lower ends by default. One array is stored for both if they are equal.
     drawn : array-like of the shape of `low`, optional
-        A PIT in each cell, at one position per person: tests and bounds with exact null
-        distributions use it, and estimates average over the position (outcomes: 4.3). The lower end
-        by default.
+        A PIT in each cell, at one position per person: tests of the spread and bounds with exact
+        null distributions use it; estimates and tests of the mean PIT average over the position.
+        The lower end by default.
     draws : array-like of shape (n,) or (n, m), optional
         The draws `r` behind the PITs, each strictly between 0 and 1.
     weights : array-like of shape (n,), optional
@@ -388,8 +388,8 @@ def as_cells(
     """Return `Cells` unchanged, or validate an array of PITs with its draws and weights.
 
     `random_state` is the seed for the positions in the cells of a tuple, one per person. Estimates
-    average over the positions and do not depend on it; tests and bounds do. Positions that are to
-    be the same in another run come from the key of a person: `Cells(..., ties=)` with
+    average over the positions and do not depend on it; tests of the spread and bounds do. Positions
+    that are to be the same in another run come from the key of a person: `Cells(..., ties=)` with
     `KeyedDraws.ties`.
     """
     # a tuple of two arrays; a tuple of two numbers is two PITs

@@ -268,29 +268,34 @@ MOST_SHARE = 0.05
 """Largest share of one row in the variance of a weighted mean that has an interval."""
 
 
-def mean_positions(low: Floats, high: Floats) -> dict[str, Pair]:
-    """Return level `u - 1/2` and spread `|u - 1/2| - 1/4` of cells, with variances, shape (n,).
+def positions_in(low: Floats, high: Floats, drawn: Floats) -> dict[str, Pair]:
+    """Return level `u - 1/2` and spread `|u - 1/2| - 1/4` of PITs in cells, with variances, (n,).
 
-    Both are means over positions `u` in the cell. Under uniform PITs they have mean 0, and the
-    variances 1/12 and 1/48 less the mean variances within the cells.
+    The level is the mean over positions in the cell: under uniform PITs it has mean 0 and the
+    variance 1/12 less the mean variance within the cells. The spread is that of the drawn position,
+    since its mean over a cell may hardly vary but in a few rows.
 
     Examples
     --------
-    >>> mean_positions(np.array([0.9, 0.0]), np.array([0.9, 0.5]))["level"]
+    >>> positions_in(*np.array([[0.9, 0.0], [0.9, 0.5], [0.9, 0.2]]))["level"]
     (array([ 0.4 , -0.25]), array([0.08333333, 0.0625    ]))
     """
-    below, above = low - 0.5, high - 0.5
-    level, within = (below + above) / 2, (high - low) ** 2 / 12
-    distance = np.abs(level)
-    inside = (below < 0) & (above > 0)
-    parts = below[inside] ** 2 + above[inside] ** 2
-    distance[inside] = parts / (2 * (above[inside] - below[inside]))
-    # rounding errors in the variance of the distance
-    apart = np.clip(level**2 + within - distance**2, 0.0, NULL_VARIANCES["spread"])
+    spread = np.abs(drawn - 0.5) - 0.25
+    left = NULL_VARIANCES["level"] - (high - low) ** 2 / 12
     return {
-        "level": (level, NULL_VARIANCES["level"] - within),
-        "spread": (distance - 0.25, NULL_VARIANCES["spread"] - apart),
+        "level": ((low + high) / 2 - 0.5, left),
+        "spread": (spread, np.full(spread.shape, NULL_VARIANCES["spread"])),
     }
+
+
+def known_variances(left: Floats) -> Floats:
+    """Return what levels vary by at least, by row: `left` if few have another outcome than most.
+
+    Their levels hardly vary then, and would make the weighted mean look certain. With more the
+    empirical variance is right for weights that depend on the outcome.
+    """
+    n_others = (left >= NULL_VARIANCES["level"] * 3 / 4).sum()  # cells of width 1/2 at most
+    return left if n_others < min(LEAST_EVENTS, left.size) else np.zeros(left.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,26 +341,26 @@ class GroupRows:
 
     @cached_property
     def positions(self) -> dict[str, Pair]:
-        """`mean_positions` of the chosen cells."""
-        return mean_positions(self.cells.low[self.chosen], self.cells.high[self.chosen])
+        """`positions_in` the chosen cells."""
+        cells = self.cells
+        return positions_in(*(end[self.chosen] for end in (cells.low, cells.high, cells.drawn)))
 
     @cached_property
     def values(self) -> dict[str, Floats]:
         """Values of the rows by name, each of shape (n,).
 
-        They are 1, level and spread, of cells that are not points with their variances, for each
-        level the share of draws whose interval covers the outcome, for 0/1 outcomes `EVENT_NAMES`,
-        and the first three powers of the residual. With weights `w` all but the first are
-        multiplied by `w`, and there are also products of shares with `w^2`, and `w^2` and `w`
-        themselves.
+        They are 1, level and spread, of cells that are not points the variance of the level, for
+        each nominal level the share of draws whose interval covers the outcome, for 0/1 outcomes
+        `EVENT_NAMES`, and the first three powers of the residual. With weights `w` all but the
+        first are multiplied by `w`, and there are also products of shares with `w^2`, and `w^2` and
+        `w` themselves.
         """
         w = self.cells.weights
         times: Floats | float = 1.0 if w is None else w
         found = {"n": np.ones(self.cells.n_samples)}
-        for name, (value, variance) in self.positions.items():
-            found[name] = times * value
-            if not self.cells.are_points:
-                found[f"{name} variance"] = times * variance
+        found |= {name: times * value for name, (value, _) in self.positions.items()}
+        if not self.cells.are_points:
+            found["level variance"] = times * self.positions["level"][1]
         if self.events is not None:
             found |= dict(zip(EVENT_NAMES, event_values(self.events) * times, strict=True))
         else:
@@ -514,9 +519,9 @@ class GroupSums:
 
         Both are standardized by their variances under uniform PITs. Sums over points are sums of
         uniform variables, whose tails beyond two standard errors are lighter than the normal tails
-        that are used. Variances between cells are estimated by the widths of the cells: with few
-        outcomes beside a frequent one the estimate grows with their number, as the skewness of the
-        number asks for.
+        that are used. The variance of levels of cells is estimated by the widths of the cells: with
+        few outcomes beside a frequent one the estimate grows with their number, as the skewness of
+        the number asks for.
 
         For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
         tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities
@@ -709,7 +714,8 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
             if (np.abs(y - p) == 1).any():
                 level = 0.0, *level[1:]
         else:
-            level = weighted_p_value(rows.values["level"][some], n)
+            known = w**2 * known_variances(rows.positions["level"][1][some])
+            level = weighted_p_value(rows.values["level"][some], n, float(known.sum()))
             spread = weighted_p_value(rows.values["spread"][some], n)
         found[:, i] = level[1], spread[1], min(2 * min(level[0], spread[0]), 1.0)
     return GroupTests(*found)
@@ -893,9 +899,9 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
     `u` and `|u - 1/2|` are 1-Lipschitz functions, so their means differ from those of a uniform
     variable by at most the error `d`. Their squared deviations from 1/2 and 1/4 are Lipschitz with
     constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`, less the mean
-    variance within the cells if they are means over these. The lower end
-    is the smallest `d` that a normal test of each does not reject, at a quarter of the error
-    probability for each direction of each. It is positive only if the test of the group rejects.
+    variance within the cells if they are means over these. The lower end is the smallest `d` that a
+    normal test of each does not reject, at a quarter of the error probability for each direction of
+    each. It is positive only if the test of the group rejects.
     """
     z = -special.ndtri(tail / 4)
 
@@ -1067,7 +1073,7 @@ def given_forecast(
 ) -> GivenForecast:
     """Return the mean W1 error given level and spread of the forecast, with the tests of everyone.
 
-    `positions` are `mean_positions`, `keys` values of the forecasts, such as their means, and
+    `positions` are `positions_in` cells, `keys` values of the forecasts, such as their means, and
     `measured` is the largest mean error of the groups by one of them. The W1 error of all PITs
     together, `pooled`, is at most the error given the forecast. The lower end fails with
     probability `share`, and is positive only if the tests reject at it.
@@ -1091,7 +1097,9 @@ def given_forecast(
                 tests[label] = float(two_sided(part.sum() / (n * left) ** 0.5)) if left else 1.0
                 roots.append(float(least_root(sizes[-1], left, n, z, SLOPES[kind])))
             else:
-                tests[label], _, deviation = weighted_p_value(part, size)
+                left_over = known_variances(variance) if kind == "level" else np.zeros(n)
+                least = float(((w * c) ** 2 * left_over).sum())
+                tests[label], _, deviation = weighted_p_value(part, size, least)
                 roots.append(sizes[-1] - t * deviation / n)
     k = n_parts(size)
     chance = CHANCE * (k / size) ** 0.5

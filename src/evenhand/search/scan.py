@@ -778,14 +778,19 @@ POWER = 0.8
 """Probability with which a detectable error is found."""
 
 
-def detectable_error(n: float, level: float, variance: float | None = None) -> float:
+def detectable_error(
+    n: float, level: float, variance: float | None = None, left: float = 1 / 12
+) -> float:
     """Return the error of `n` rows that a two-sided test at a level finds with 80% probability.
 
     `variance` is the mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error
-    is the W1 distance of PITs from uniform ones, whose variance is 1/12.
+    is the W1 distance of PITs from uniform ones, of whose variance 1/12 `left` is that of their
+    means in cells; beside a frequent outcome it grows by some quarter of the error.
     """
     if variance is None:
-        return float(special.ndtri(POWER) - special.ndtri(level / 2)) / math.sqrt(12 * n)
+        squared = float(special.ndtri(POWER) - special.ndtri(level / 2)) ** 2 / n
+        half = squared * (1 - 12 * left) / 8
+        return half + math.sqrt(half**2 + squared * left)
     # the exact test of the number of events, which is higher than predicted: of rare events their
     # number is skewed and varies more than predicted, and no lower one is possible
     n = max(round(n), 1)

@@ -509,8 +509,8 @@ def as_table(
             got = f"shape {array.shape}"
             raise bad_input(name, "be a table or an array of shape (n, p)", got)
         table = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], copy=False)
-    # numbers in columns of objects, as databases return them, are numbers
-    table = table.infer_objects()
+        # columns of numbers in an object array become numeric, as they would be in a table
+        table = table.infer_objects() if array.dtype == object else table
     if n_rows is not None and len(table) != n_rows:
         raise bad_input(name, f"have one row per {per} ({n_rows})", f"{len(table)} rows")
     refuse_repeated_names(table.columns, name)
