@@ -362,7 +362,7 @@ class Family(Row, frozen=True):
         Effective number of rows, as a share of the rows; 1 without weights.
     variance, group_variance : float
         Mean variance of the mean position in a cell under uniform PITs, of everyone and the largest
-        of a group: 1/12 for points, less for wider cells.
+        of a named or scanned group, else of one by the forecast: 1/12 for points, less for cells.
     asymptotic : tuple of str
         Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
         others have their confidence in groups of any size.

@@ -262,7 +262,7 @@ def tested_groups(
     shares = shares_of(level, present)
     by_value = Summed.of(rows, own)
     given = _given(rows, keys, by_value, pooled, shares["everyone"])
-    sums, tested = named.sums, (named.sums, by_value.sums, scanned.sums)
+    sums, tested = named.sums, (named.sums, scanned.sums) if n_groups else (by_value.sums,)
     is_weighted = sums.is_weighted or bool(held.groups.probable())
     has_skew = sums.has_residual and (is_weighted or not sums.has_events)
     limits = {"error": is_weighted, "coverage": is_weighted, "bias": has_skew}
