@@ -81,6 +81,10 @@ def test_detectable_errors_are_those_of_the_specification(k, continuous, half):
     # a group of a continuous outcome has two tests
     assert 100 * detectable_error(k, 0.02 / 50 / 2) == pytest.approx(continuous, abs=0.005)
     assert 100 * detectable_error(k, 0.02 / 50, 0.25) == pytest.approx(half, abs=0.06)
+    # beside a frequent outcome of 96% the variance is 0.01, and grows by some quarter of the error
+    error = detectable_error(k, 0.02 / 50 / 2, None, 0.01)
+    grown = 12 * (0.01 + (1 - 12 * 0.01) * error / 4)
+    assert 100 * error == pytest.approx(continuous * grown**0.5, rel=2e-3)
     # all of 8 happen with a probability over 0.02 / 50 / 2
     assert detectable_error(8, 0.02 / 50, 0.25) == 0.5
     # more of rare events are found with 80% by a test with at most its level

@@ -8,6 +8,7 @@ without a lock has no owner and is removed by the next process that writes NAME.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -219,3 +220,12 @@ def _remove(path: Path) -> None:
     with suppress(FileNotFoundError):
         path.rename(moved)
         shutil.rmtree(moved, ignore_errors=True)
+
+
+def file_digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file as hexadecimal text, None of a folder."""
+    if not path.is_file():
+        return None
+    # a table that is read in parts may be larger than memory
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -262,7 +262,8 @@ def tested_groups(
     shares = shares_of(level, present)
     by_value = Summed.of(rows, own)
     given = _given(rows, keys, by_value, pooled, shares["everyone"])
-    sums, tested = named.sums, (named.sums, scanned.sums) if n_groups else (by_value.sums,)
+    sums = named.sums
+    judged = (sums, scanned.sums) if n_groups else (by_value.sums,)
     is_weighted = sums.is_weighted or bool(held.groups.probable())
     has_skew = sums.has_residual and (is_weighted or not sums.has_events)
     limits = {"error": is_weighted, "coverage": is_weighted, "bias": has_skew}
@@ -276,7 +277,7 @@ def tested_groups(
         min_size=options.min_size,
         effective_share=float(pooled.n_effective[0]) / n,
         variance=float(pooled.variance("level")[0]),
-        group_variance=float(max(np.max(one.variance("level"), initial=0.0) for one in tested)),
+        group_variance=max(float(one.variance("level").max(initial=0.0)) for one in judged),
         asymptotic=tuple(name for name, needs_many in limits.items() if needs_many),
     )
     probable = [

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._files import link_target, write_text, written
+from evenhand._files import file_digest, link_target, write_text, written
 from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.scores import certified_error
@@ -649,7 +649,7 @@ def with_sources(
     known = found.made.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
-        table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
+        table |= {"name": _readable(data.name), "sha256": file_digest(data)}
     manifest = None if model is None else model / "model.json"
     if manifest is not None:
         # the hash of a model folder covers the hashes of all its files
@@ -661,14 +661,6 @@ def with_sources(
         "data": known["data"] | table,
     }
     return found.with_rows(provenance=known | sources)
-
-
-def _file_hash(data: Path) -> str | None:
-    if not data.is_file():
-        return None
-    # a table that is audited in parts may be larger than memory
-    with data.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _readable(text: str) -> str:

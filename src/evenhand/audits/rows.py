@@ -65,7 +65,7 @@ class Search:
         is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
         differences of event rate and probability, at most a fifth of the mean probability of the
         event, or of its absence. For counts, amounts and times of which nearly all have one value,
-        such as 0, at most a tenth of the probability of others.
+        such as 0, at most about a tenth of the probability of others.
     confidence : float, default 0.95
         Confidence level of the certificate, and of all tests and intervals of groups together.
     n_simulations : int, default 20

@@ -36,7 +36,7 @@ from evenhand.audits.scores import (
     worst_groups,
 )
 from evenhand.audits.verdict import UNDECIDED, decided
-from evenhand.calibration import COVERED, LEAST_EFFECTIVE, Pit, as_cells
+from evenhand.calibration import COVERED, LEAST_EFFECTIVE, NULL_VARIANCES, Pit, as_cells
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -223,7 +223,7 @@ def audit_rows(
     )
     found = found if counted is None else counted.over(found)
     # outcomes off the atom are points, whatever their number
-    found = decided(found, options.tolerance_for(None, 1 / 12))
+    found = decided(found, options.tolerance_for(None, NULL_VARIANCES["level"]))
     return AuditedRows(Audit(found, proof, members, ids), rows, held, tested)
 
 

@@ -255,7 +255,7 @@ LEAST_EFFECTIVE = 150
 NULL_VARIANCES = {"level": 1 / 12, "spread": 1 / 48}
 """Variances of level and spread of a uniform PIT."""
 
-SLOPES = {"level": 1.0, "spread": 0.5}
+VARIANCE_SLOPES = {"level": 1.0, "spread": 0.5}
 """By how much the variance of level and spread grows at most with the W1 error."""
 
 LEAST_EVENTS = 50
@@ -907,7 +907,7 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
 
     def least(name: str) -> Floats:
         x = np.abs(sums[name]) / sums.weight
-        return least_root(x, sums.variance(name), sums.n_effective, z, SLOPES[name])
+        return least_root(x, sums.variance(name), sums.n_effective, z, VARIANCE_SLOPES[name])
 
     low = np.maximum(least("level"), least("spread"))
     # one draw per person may deviate more than their average
@@ -1085,6 +1085,8 @@ def given_forecast(
     n_tests = 2 + 2 * len(trends)
     tail = share / (2 * n_tests)
     z, t = -float(special.ndtri(tail)), -float(special.stdtrit(size - 1, tail))
+    # spreads are those of points
+    floors = {"level": known_variances(positions["level"][1]), "spread": np.zeros(n)}
     tests: dict[str, float] = {}
     sizes, roots = [], [0.0]
     for name, c in {"": np.ones(n), **trends}.items():
@@ -1095,10 +1097,9 @@ def given_forecast(
             if weights is None:
                 left = float((c**2 * variance).mean())
                 tests[label] = float(two_sided(part.sum() / (n * left) ** 0.5)) if left else 1.0
-                roots.append(float(least_root(sizes[-1], left, n, z, SLOPES[kind])))
+                roots.append(float(least_root(sizes[-1], left, n, z, VARIANCE_SLOPES[kind])))
             else:
-                left_over = known_variances(variance) if kind == "level" else np.zeros(n)
-                least = float(((w * c) ** 2 * left_over).sum())
+                least = float(((w * c) ** 2 * floors[kind]).sum())
                 tests[label], _, deviation = weighted_p_value(part, size, least)
                 roots.append(sizes[-1] - t * deviation / n)
     k = n_parts(size)

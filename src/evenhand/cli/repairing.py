@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from evenhand._files import file_digest
 from evenhand._format import at_most, confidence_in_full, count, in_full, option_name
 from evenhand._validate import DiscreteOutcomeWarning, InputError, Ints, about, check_count, short
 from evenhand._version import __version__
@@ -273,11 +274,7 @@ def _save(proven: Certified, read: Read, folder: Path, as_json: bool, seed: int)
     table = read.request.table
     source = {
         "target": read.request.rows.target,
-        "data": {
-            "name": table.name,
-            "sha256": store.digest(table.read_bytes()) if table.is_file() else None,
-            "n_rows": len(read.data),
-        },
+        "data": {"name": table.name, "sha256": file_digest(table), "n_rows": len(read.data)},
         "command": command_line(),
     }
     record = proven.record | source
