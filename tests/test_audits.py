@@ -507,7 +507,7 @@ def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch):
         assert note(kind, (name,)) in noted.notes
         assert noted.membership.empty == (kind is NoteKind.HALVED_FRACTIONS)
     twice = X.assign(person=[f"p{i // 2}" for i in range(N)])
-    named = twice.assign(id=[f"p{i}" for i in range(N)])
+    named = twice.assign(id=[f"p{i}" for i in range(N)], score=X["score"].astype(object))
     search = Search(n_simulations=2, learned_masses=(0.5,), masses=MASSES)
     ids, alone = (
         full_audit(flat(N), one, y, search=search, random_state=0) for one in (named, twice)
@@ -551,7 +551,7 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them():
     )
     groups = {"north": (X["region"] == "north").to_numpy()}
     residual = y - X["score"].to_numpy()
-    alone = quick_pits(forecast.pit(y), X=X, residual=residual, groups=groups)
+    alone = quick_pits(forecast.pit(y), X=X.astype(object), residual=residual, groups=groups)
     for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
         left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
         pd.testing.assert_series_equal(pd.Series(left), pd.Series(right))

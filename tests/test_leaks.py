@@ -125,7 +125,7 @@ def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak():
     y = x + 0.01 * rng.normal(size=2000)
     X = pd.DataFrame({"x": x})
     assert leaks_of(y, features=X, median=x) == set()  # as well ranked by the forecast
-    assert leaks_of(y, features=X.assign(after=-y), median=x) == {"after"}
+    assert leaks_of(y, features=X.assign(after=(-y).astype(object)), median=x) == {"after"}
     assert leaks_of(
         y, features=X.assign(day=pd.Timestamp("2020-01-01") + pd.to_timedelta(y, "D")), median=x
     ) == {"day"}

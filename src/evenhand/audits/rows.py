@@ -31,11 +31,13 @@ from evenhand.report import NoteKind, note
 from evenhand.results import Leak, Note
 from evenhand.search import MIN_SIZE, find_leaks
 from evenhand.tables import (
+    ORDERED,
     Groups,
     TableEncoder,
     are_probabilities,
     as_table,
     check_groups,
+    column_kind,
     copies_in_words,
     refuse_other_index,
     take_rows,
@@ -259,14 +261,10 @@ class HeldOut:
         These are text columns with a different value in every row.
         """
         features = self.searched
-        if features is None:
-            return features, []
         named = [
             name
-            for name in features.columns
-            if not pd.api.types.is_numeric_dtype(features[name])
-            and not pd.api.types.is_datetime64_any_dtype(features[name])
-            and features[name].nunique() == len(features)
+            for name, values in ({} if features is None else features).items()
+            if column_kind(values) not in ORDERED and values.nunique() == len(features)
         ]
         if not named or len(named) == features.shape[1]:
             return features, []

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.results import Leak
-from evenhand.tables import Groups, as_numbers, as_table, feature_groups
+from evenhand.tables import Groups, as_numbers, as_table, column_kind, feature_groups
 
 
 def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tuple[Leak, ...]:
@@ -49,7 +49,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> tupl
         masks = [values.isna().to_numpy()] if isinstance(made, str) else list(made.values())
         found = [_apart(mask, *ranges) for mask in masks]
         least = min((one for one in found if one is not None), default=None)
-        own, of_median = _correlations(_as_numbers(values), outcomes, ranks)
+        own, of_median = _correlations(as_numbers(values, column_kind(values)), outcomes, ranks)
         if least is not None or own is not None:
             numbers = {"rank_correlation": own, "forecast_rank_correlation": of_median}
             by_column[name] = Leak(kind="feature", name=name, column=name, apart=least, **numbers)
@@ -143,12 +143,3 @@ def _correlations(
     found = ranks.corr()["y"].abs().fillna(0.0)
     own, of_median = float(found["own"]), float(found["median"])
     return (own, of_median) if own > 0.99 and own > of_median else (None, None)
-
-
-def _as_numbers(values: pd.Series[Any]) -> Floats:
-    """Return numbers and dates as floats, other values as NaN."""
-    if values.dtype.kind == "M":
-        return as_numbers(values, "date")
-    if values.dtype.kind in "iuf":
-        return values.to_numpy(dtype=float, na_value=np.nan)
-    return np.full(len(values), np.nan)

@@ -47,6 +47,7 @@ from evenhand.tables.schema import (
     warn_unseen,
 )
 from evenhand.tables.values import (
+    ORDERED,
     as_numbers,
     as_pandas,
     as_table,

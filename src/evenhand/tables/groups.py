@@ -31,6 +31,7 @@ from evenhand._validate import (
 )
 from evenhand.results import plain
 from evenhand.tables.values import (
+    ORDERED,
     ColumnKind,
     Series,
     as_pandas,
@@ -213,6 +214,7 @@ def comparable(present: Series) -> NDArray[Any]:
         return moments(plain)
     if plain.dtype in (np.float32, np.float16):
         return plain.to_numpy()
+    plain = plain.infer_objects() if plain.dtype == object else plain
     numbers: NDArray[Any] = plain.to_numpy(dtype=float)
     if plain.dtype.kind in "iu" and np.abs(numbers).max(initial=0) >= EXACT_WHOLE:
         return plain.to_numpy(dtype=np.int64 if plain.dtype.kind == "i" else np.uint64)
@@ -241,7 +243,7 @@ def point_of(text: str, values: NDArray[Any]) -> Any:
 def codes_of(values: Series, texts: Sequence[str], place: str) -> Ints:
     """Return the number of the text that each value prints as, or equals; -1 if there is none."""
     kind = column_kind(unpacked(values))
-    if kind not in ("number", "date"):
+    if kind not in ORDERED:
         shown = [text.capitalize() for text in texts] if kind == "boolean" else texts
         position = {text: i for i, text in enumerate(shown)}
         return of_levels(values, place, lambda one: position.get(one, -1), -1)
@@ -324,9 +326,9 @@ class Seen:
         each.
     has_missing : bool
         Whether a value is missing.
-    kind : {"number", "date", "text", "none"}
-        Type in memory; "text" includes mixtures of numbers and dates, and "none" means that all
-        values are missing.
+    kind : {"number", "category", "boolean", "date", "other", "none"}
+        Kind of the values; "other" includes those of parts of different kinds, and "none" means
+        that all values are missing.
     """
 
     labels: dict[str, Any] | None
@@ -336,14 +338,13 @@ class Seen:
     @classmethod
     def of(cls, values: Series) -> Seen:
         """Summarize some or all values of a column; InputError for lists, structs and maps."""
-        kind = (dict.fromkeys("iuf", "number") | {"M": "date"}).get(values.dtype.kind, "text")
         codes, distinct = coded(values, f"column {values.name!r}")
         has_missing = bool((codes < 0).any())
-        kind = "none" if len(distinct) == 0 else kind
+        kind = column_kind(values) if len(distinct) else "none"
         if values.dtype.kind == "f":
             # an index would convert 32-bit floats to Python floats, whose text has other digits
             distinct = np.asarray(distinct)
-        if kind != "text" and len(distinct) > MAX_GROUPS:  # two texts may have the same label
+        if kind in ORDERED and len(distinct) > MAX_GROUPS:  # two texts may have the same label
             return cls(None, has_missing, kind)
         labels = {level(value): value for value in distinct}
         return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
@@ -351,7 +352,7 @@ class Seen:
     def __add__(self, other: Seen) -> Seen:
         has_missing = self.has_missing or other.has_missing
         kinds = ({self.kind, other.kind} - {"none"}) or {"none"}
-        kind = kinds.pop() if len(kinds) == 1 else "text"
+        kind = kinds.pop() if len(kinds) == 1 else "other"
         if self.labels is None or other.labels is None:
             return Seen(None, has_missing, kind)
         labels = self.labels | other.labels
@@ -403,7 +404,7 @@ class Partition:
                 seen = Seen.of(values.rename(name))
         kind = column_kind(unpacked(values))
         is_many = seen.labels is None or len(seen.labels) > MAX_VALUES
-        if is_many and seen.kind in ("number", "date"):
+        if is_many and seen.kind in ORDERED:
             # if all values of the sample are missing, there is no median
             present = values.dropna()
             cut = None if present.empty else median_cut(present)
@@ -413,7 +414,7 @@ class Partition:
             got = n if n > MAX_GROUPS else f"more than {MAX_GROUPS}"
             rule = f"have at most {MAX_GROUPS} distinct values"
             raise bad_input(f"{source}: column {name!r}", rule, got, "merge the rare values")
-        order = None if seen.kind == "text" else seen.labels.__getitem__
+        order = seen.labels.__getitem__ if seen.kind == "number" else None
         return cls(name, tuple(sorted(seen.labels, key=order)), None, seen.has_missing, kind)
 
     @property
@@ -883,7 +884,7 @@ def _ordered(present: Series, group: Group, place: str) -> Mask:
     if present.empty:
         return np.zeros(0, dtype=bool)
     kind = column_kind(unpacked(present))
-    if kind not in ("number", "date"):
+    if kind not in ORDERED:
         rule = f"contain numbers or dates to be compared by {group.operator}"
         remedy = "use = or !=, or convert the column, such as with pandas.to_datetime"
         raise bad_input(place, rule, f"values of kind {kind!r}", remedy)

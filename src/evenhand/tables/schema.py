@@ -29,6 +29,7 @@ from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
     FEW,
+    ORDERED,
     ColumnKind,
     Series,
     as_mask,
@@ -114,7 +115,7 @@ class Column:
         kind = column_kind(values)
         n = len(values)
         n_missing = int(missing(values).sum())
-        if kind in ("number", "date"):
+        if kind in ORDERED:
             found = as_numbers(values, kind)
             # an infinite end of the range would include every later value
             finite = found[np.isfinite(found)]
@@ -344,7 +345,7 @@ def kind_of_cells(parts: Sequence[Counter[str]]) -> ColumnKind:
     total = reduce(add, some, Counter[str]())
     found = common(total) if some else "number"
     usual, n = Counter(map(common, some)).most_common(1)[0] if some else (found, 0)
-    is_usual = usual in ("number", "date") and 2 * n > len(parts) and not total["codes"]
+    is_usual = usual in ORDERED and 2 * n > len(parts) and not total["codes"]
     return usual if found == "category" and is_usual else found
 
 
@@ -437,7 +438,7 @@ class Tally:
     def of(cls, column: Column, values: Series) -> Self:
         """Count the values of a column that has been read by its schema."""
         n, n_missing = len(values), int(missing(values).sum())
-        if column.kind in ("number", "date"):
+        if column.kind in ORDERED:
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
             low, high = column.ends

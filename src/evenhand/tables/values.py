@@ -257,6 +257,9 @@ def row_blocks(n: int, size: int) -> list[slice]:
 ColumnKind = Literal["number", "category", "boolean", "date", "other"]
 """Kind of a column; values of kind "other" are passed on unchanged."""
 
+ORDERED = ("number", "date")
+"""Kinds whose values have an order, also in columns of objects, as databases return them."""
+
 _KIND_OF: dict[str, ColumnKind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("string", "categorical", "empty", "time", "period", "interval"), "category"),
@@ -462,7 +465,9 @@ def days(found: NDArray[np.datetime64]) -> Floats:
 
 
 def as_numbers(values: Series, kind: ColumnKind) -> Floats:
-    """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
+    """Return numbers, or dates as days since 1970; NaN if missing, invalid or of another kind."""
+    if kind not in ORDERED:
+        return np.full(len(values), np.nan)
     return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
 
 
@@ -509,8 +514,6 @@ def as_table(
             got = f"shape {array.shape}"
             raise bad_input(name, "be a table or an array of shape (n, p)", got)
         table = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], copy=False)
-        # columns of numbers in an object array become numeric, as they would be in a table
-        table = table.infer_objects() if array.dtype == object else table
     if n_rows is not None and len(table) != n_rows:
         raise bad_input(name, f"have one row per {per} ({n_rows})", f"{len(table)} rows")
     refuse_repeated_names(table.columns, name)
