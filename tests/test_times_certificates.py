@@ -188,15 +188,15 @@ def test_the_price_of_times_is_that_of_the_right_censored_log_score():
 def test_randomize_refuses_what_cannot_be_certified():
     who = people(1000, 18, leaving=2.0)
     options = {"event": who.event, "horizon": 2.0}
-    cases = [
-        ("were lost before the horizon", model, options | {"entered": who.entered}),
+    for message, estimator, known in (
+        ("lost .* use people who entered early .*, an earlier", model, options),
+        ("lost .* use an earlier horizon", model, options | {"entered": who.entered}),
         ("horizon is missing", model, {"event": who.event}),
         ("event is missing", model, {}),
         ("horizon is given without event", model, {"horizon": 2.0}),
         ("atom at it", model, options | {"horizon": 1.5, "entered": who.entered}),
         ("fitted beforehand", BayesianRidge(), options),
-    ]
-    for message, estimator, known in cases:
+    ):
         with pytest.raises(InputError, match=message):
             randomize(estimator, who.x[:, None], Outcomes(who.time, **known), random_state=0)
 

@@ -316,9 +316,7 @@ def _simultaneous(
 
     alpha = largest_alpha(error_at, target.goal)
     if alpha is None:
-        # a number of rows in a message is one of the part: all rows, with the atom, are more
-        in_part = share if wrapped.at is None else None
-        raise InputError(_too_few_rows(cells, family, target, in_part))
+        raise InputError(_too_few_rows(wrapped, family, target, share))
     return proof.with_link(type(family)(alpha))
 
 
@@ -461,21 +459,22 @@ MOST_ROWS = 200_000
 """Largest number of rows that a message proposes, or twice the given rows if that is more."""
 
 
-def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | None) -> str:
+def _too_few_rows(wrapped: Wrapped, family: Link, target: Target, share: float | None) -> str:
     """Return that a target is not met, and a number of rows that suffices nine times in ten.
 
     With the share of all rows that certify, the number of all rows is named, too.
     """
-    most, mass = target.most, target.group_mass
+    cells, most, mass = wrapped.cells, target.most, target.group_mass
     n, n_lost = cells.n_samples, int(cells.unknown.sum())
     start = (
         f"a group error of at most {points_in_full(most)} points cannot be certified for groups of"
         f" {in_full(mass)} of people on {n:,} rows"
     )
+    early = f" people who entered early enough to be followed ({named('entered')}),"
     lost = (
         f"of {n:,} people who had the event or were lost, {count(n_lost, 'was', 'were')} lost"
-        " before the horizon, and each of these may have the largest error; use people who entered"
-        f" early enough to be followed ({named('entered')}), an earlier horizon, larger groups or a"
+        " before the horizon, and each of these may have the largest error; use"
+        f"{early * (wrapped.outcomes.entered is None)} an earlier horizon, larger groups or a"
         " larger error"
     )
     # a group may contain all people who were lost, each with an error of 1/2
@@ -505,7 +504,8 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
     r = nodes(16)
     price = float(link.logpdf(link.ppf(known[:, None], r), r).mean())
     in_all = ""
-    if share is not None:
+    # these rows are those of the part: all rows, with the atom, are more
+    if share is not None and wrapped.at is None:
         rows = two_digits(needed / share)
         in_all = f" ({rows:,} in all if {in_full(share)} of them certify)"
     return (
