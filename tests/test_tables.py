@@ -124,10 +124,8 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(t
         ([1.0, np.nan, np.nan], r"^t\.csv: column 'x' .*2 missing.*row 2"),
         (pd.array([None, 1], dtype="Int64"), "1 missing.*row 1"),
         ([1.0, 2.0, -np.inf], r"^t\.csv: column 'x', row 3 must lie between .* got -inf"),
-        (
-            pd.to_datetime(["2020-01-01"]),
-            r"^t\.csv: column 'x', row 1 .*number.*2020.*such as dates to days",
-        ),
+        (pd.to_datetime(["2020"]), r"^t\.csv: column 'x', row 1 .*number.*2020.* as dates to days"),
+        (["no", "yes", "NA"], "row 1 .*number.* 'no'; code the event as 1 and the other value as"),
         (["892,75", "0,5"], r"row 1 .*number.*; write numbers with a decimal point"),
         (["48%", "5.5"], r"row 1 .*number.*; write percentages as fractions"),
         (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),

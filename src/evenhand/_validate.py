@@ -371,17 +371,18 @@ def not_numbers(name: str, values: ArrayLike, error: Exception) -> InputError:
 
 
 def coding_of(cells: Sequence[object]) -> str | None:
-    """Return how to write words for a few values as numbers; None for other cells.
+    """Return how to write words for a few values as numbers; None if other cells are not missing.
 
     Examples
     --------
-    >>> coding_of(["yes", "no", "no"])
+    >>> coding_of(["yes", "no", "", None, float("nan")])
     'code the event as 1 and the other value as 0'
     >>> coding_of(["low", "high", "middle"])
     'code ordered values as numbers, such as 1, 2, 3'
     >>> coding_of([1.5, "?"])
     """
-    n_words = len(set(cells)) if all(isinstance(cell, str) for cell in cells) else 0
+    words = [cell for cell in cells if str(cell) not in ("", "nan", "None", "<NA>")]
+    n_words = len(set(words)) if all(isinstance(word, str) for word in words) else 0
     if not 2 <= n_words < MIN_DISTINCT:
         return None
     if n_words == 2:

@@ -366,8 +366,8 @@ def numbers(values: Series, place: str) -> Floats:
         remedy = "write numbers with a decimal point and no other separators, such as 1234.5"
     elif re.fullmatch(r"[-+0-9.,]+%", first):
         remedy = "write percentages as fractions, such as 0.48 for 48%"
-    elif wrong.any() and wrong.all():
-        remedy = coding_of(values.tolist()) or "convert it to numbers, such as dates to days"
+    elif wrong.any() and np.isnan(found).all():
+        remedy = coding_of(values[wrong].tolist()) or "convert it to numbers, such as dates to days"
     refuse_row(wrong, values, place, "be a number", remedy)
     rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
     refuse_row(np.abs(found) > LARGEST, values, place, rule)
