@@ -106,7 +106,7 @@ def is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-def in_full(share: float | None, toward: Toward = "up") -> str:
+def in_full(share: float | None, toward: Toward = "up", decimals: int = 2) -> str:
     """Write a share that was given, such as the least size of a group, in full.
 
     A long one is rounded up. For group sizes that is the valid direction: a bound for groups of a
@@ -121,13 +121,13 @@ def in_full(share: float | None, toward: Toward = "up") -> str:
     """
     if not is_known(share):
         return UNKNOWN
-    # all decimals if there are at most 12, else two
+    # all decimals if there are at most 12
     full = _rounded(share, 12, 100, toward)
     is_other = full != _rounded(share, 12, 100, "up" if toward == "down" else "down")
     # a confidence just below 1 must not be printed as 100%
     if is_other or (full == 100 and share != 1):
         full = EXACT.multiply(Decimal(repr(float(share))), Decimal(100))
-        return f"{full.quantize(Decimal('0.01'), RULES[toward], EXACT):f}%"
+        return f"{full.quantize(Decimal(1).scaleb(-decimals), RULES[toward], EXACT):f}%"
     return f"{full.normalize():f}%"
 
 
@@ -136,8 +136,16 @@ confidence_in_full = partial(in_full, toward="down")
 
 
 def points_in_full(share: float) -> str:
-    """Write a share as percentage points in full, without a unit."""
-    return in_full(share).removesuffix("%")
+    """Write a share as percentage points in full, without a unit.
+
+    One with more digits has one decimal, as errors have, or two up to half a point.
+
+    Examples
+    --------
+    >>> points_in_full(0.0125), points_in_full(0.1 / 7), points_in_full(0.01 / 7)
+    ('1.25', '1.5', '0.15')
+    """
+    return in_full(share, decimals=1 + (share <= 0.005)).removesuffix("%")
 
 
 def percent(
