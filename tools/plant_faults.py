@@ -137,8 +137,8 @@ FAULTS = (
     ),
     Fault(
         "the error of everybody and the band at the whole risk each",
-        "confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)\n        return",
-        "confidence = self.confidence\n        return",
+        "band(WORST, 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE))",
+        "band(WORST, self.confidence)",
         CERTIFICATES,
     ),
     Fault(
@@ -1038,8 +1038,8 @@ FAULTS = (
     ),
     Fault(
         "the density of a transformed outcome per unit of the line",
-        "density = self.base.logpdf(line) + self.support.log_slope(point)",
-        "density = self.base.logpdf(line)",
+        "self.base.logpdf(line) + self.support.log_slope(point)",
+        "self.base.logpdf(line)",
         ("test_support.py",),
     ),
     Fault(
@@ -1215,8 +1215,8 @@ FAULTS = (
     ),
     Fault(
         "dates of features in their local time",
-        "np.datetime_as_string(moments(values), ",
-        'np.datetime_as_string(values.dt.tz_localize(None).to_numpy("datetime64[us]"), ',
+        "np.datetime_as_string(moments(read), ",
+        'np.datetime_as_string(read.dt.tz_localize(None).to_numpy("datetime64[us]"), ',
         ("test_service.py",),
     ),
     Fault(

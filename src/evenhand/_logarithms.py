@@ -10,18 +10,18 @@ from evenhand._validate import Floats
 def safe_log(x: Floats) -> Floats:
     """Logarithm for x >= 0; -infinity at 0, without a warning."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(x))
+        return np.log(x)
 
 
 def log_expm1(x: Floats) -> Floats:
     """Logarithm of exp(x) - 1 for x >= 0, accurate for small and large x; -infinity at 0."""
-    return np.asarray(x + safe_log(-np.expm1(-x)))
+    return x + safe_log(-np.expm1(-x))
 
 
 def softplus(x: Floats) -> Floats:
     """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
     # NumPy's logaddexp processes one number at a time and is slower
-    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def log_softplus(x: Floats) -> Floats:

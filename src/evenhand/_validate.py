@@ -312,8 +312,7 @@ def check_draws(r: ArrayLike) -> Floats:
     """Return draws as floats of the same shape, each strictly between 0 and 1."""
     draws = as_floats("r", r)
     # written so that NaN is refused too; at 0 and 1 a link has no finite quantile
-    wrong = ~((draws > 0) & (draws < 1))
-    refuse_entry("r", draws, wrong, "lie strictly between 0 and 1")
+    refuse_entry("r", draws, ~((draws > 0) & (draws < 1)), "lie strictly between 0 and 1")
     return draws
 
 

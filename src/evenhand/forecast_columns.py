@@ -559,8 +559,7 @@ def check_event_values(y: Floats, *, target: str, source: str) -> None:
     as 1, or drop the row
     """
     remedy = "code the event as 1, or drop the row"
-    place = f"{source}: column {target!r}"
-    refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", remedy)
+    refuse_row(~np.isin(y, (0.0, 1.0)), y, f"{source}: column {target!r}", "be 0 or 1", remedy)
 
 
 def _values(support: list[float]) -> str:

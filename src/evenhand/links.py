@@ -475,8 +475,7 @@ class Link(ABC):
         # K(r; r) increases from 0 to 1/2 at r = 1/2, up to rounding errors
         ends = LEAST_DRAW, 0.5
         inside = np.clip(u, *diagonal(np.array(ends)))
-        found = elementwise.find_root(excess, ends, args=(inside,), tolerances={"xatol": 1e-9})
-        return found.x
+        return elementwise.find_root(excess, ends, args=(inside,), tolerances={"xatol": 1e-9}).x
 
     @property
     def calibration_error(self) -> float:
@@ -902,7 +901,7 @@ def longest_profile() -> Profile:
     found = optimize.brentq(
         lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13
     )
-    return Profile.from_logit(float(found))
+    return Profile.from_logit(found)
 
 
 def _from_mean_error(error: float) -> tuple[float, Profile]:
@@ -919,7 +918,7 @@ def _from_mean_error(error: float) -> tuple[float, Profile]:
         return statistics_of(profile, 2 * profile.length)[0] - error
 
     # the mean error decreases in the length, and the length increases in the logit
-    profile = Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13)))
+    profile = Profile.from_logit(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13))
     return 2 * profile.length, profile
 
 
@@ -1112,7 +1111,7 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     refuse_entry("error", errors, errors >= 1, rule, "fractions: 0.1, not 10")
     refuse_entry("error", errors, ~((errors > 0) & (errors <= WORST)), rule)
     part = np.minimum(errors, FREE) / FREE
-    return _main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part)
+    return _main_term(part) + (1 - part) ** 2 * _remainder(exact)(part)
 
 
 def _main_term(part: Floats) -> Floats:

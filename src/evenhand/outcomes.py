@@ -243,8 +243,7 @@ class Outcomes(OneLine):
             return np.ones(self.n_samples, dtype=bool)
         end = (self.entered + self.y).max()
         # dates and times in units such as years are rounded
-        slack = 1e-9 * max(abs(end), self.horizon)
-        return self.entered + self.horizon <= end + slack
+        return self.entered + self.horizon <= end + 1e-9 * max(abs(end), self.horizon)
 
     def take(self, rows: Any) -> Outcomes:
         """Return the outcomes of some people, by a mask, a slice or row numbers."""

@@ -182,8 +182,7 @@ def probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         # outcomes beyond nine standard deviations have probability below 1e-18; at small rates
         # all outcomes are computed
         first = int(rate - 9 * np.sqrt(rate)) if rate > 5000 else 0
-        steps = np.arange(first, int(rate + 9 * np.sqrt(rate)) + 25)
-        arrivals = _poisson(steps, rate)
+        arrivals = _poisson(np.arange(first, int(rate + 9 * np.sqrt(rate)) + 25), rate)
         low += first
         probabilities = convolved(probabilities, arrivals)
         # drop counts below the rank, which leave the band, and counts far above their expectation,
@@ -221,7 +220,7 @@ def by_transform(one: Floats, other: Floats) -> Floats:
 
 def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
     """Return Poisson probabilities of counts; faster than SciPy, which checks its arguments."""
-    return np.asarray(np.exp(xlogy(counts, rate) - rate - gammaln(counts + 1.0)))
+    return np.exp(xlogy(counts, rate) - rate - gammaln(counts + 1.0))
 
 
 # --- bands for the CDF of a PIT from both ends (method: sharp certificate)
@@ -367,7 +366,7 @@ def betting_cvar(
 
     def is_kept(tau: Floats) -> Mask:
         gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
-        return np.asarray(np.cumsum(gains).max() < goal)
+        return np.cumsum(gains).max() < goal
 
     # stakes do not depend on tau, so the capital increases with tau and bisection finds the
     # smallest rejected tau
@@ -618,8 +617,7 @@ def _change_of_mean(
     target = 0.0 if first.target is None else first.target[0]
     off, other = (profile.values[mask, 0] - target for profile in (first, second))
     if first.target is None:
-        ends = _mean_ends(other - off, share, tail, is_share=first.is_share)
-        return share @ (other - off), *ends
+        return share @ (other - off), *_mean_ends(other - off, share, tail, is_share=first.is_share)
     s = 2 * _mean_ends((off + other) / 2, share, tail / 2, is_share=True)
     d = _mean_ends(other - off, share, tail / 2)
     change = np.outer(np.sign(s), np.sign(d)) * np.minimum.outer(np.abs(s), np.abs(d))
@@ -637,7 +635,7 @@ def _mean_ends(values: Floats, share: Floats, tail: float, *, is_share: bool = F
     if is_share:
         variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
     ends = mean + np.array([-t, t]) * np.sqrt(variance)
-    return np.asarray(np.clip(ends, -1.0, 1.0) if is_share else ends)
+    return np.clip(ends, -1.0, 1.0) if is_share else ends
 
 
 def _change_of_means(

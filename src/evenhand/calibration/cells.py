@@ -28,6 +28,7 @@ from evenhand._validate import (
 )
 from evenhand.draws import JITTERED, RandomState, generator
 from evenhand.links import Link
+from evenhand.tables import row_blocks
 
 
 class Reading(IntEnum):
@@ -169,7 +170,7 @@ class Cells(OneLine):
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return int(self.low.shape[0])
+        return self.low.shape[0]
 
     @property
     def n_people(self) -> int:
@@ -179,7 +180,7 @@ class Cells(OneLine):
     @property
     def n_draws(self) -> int:
         """Number of draws per person."""
-        return int(self.low.shape[1])
+        return self.low.shape[1]
 
     @property
     def is_randomized(self) -> bool:
@@ -194,24 +195,22 @@ class Cells(OneLine):
     @property
     def averaged(self) -> Mask:
         """Whose position in the cell is uniform under calibrated forecasts, shape (n,)."""
-        return np.asarray(self.reading == Reading.AVERAGED)
+        return self.reading == Reading.AVERAGED
 
     @property
     def unknown(self) -> Mask:
         """Who may be anywhere in the cell, shape (n,)."""
-        return np.asarray(self.reading == Reading.UNKNOWN)
+        return self.reading == Reading.UNKNOWN
 
     @property
     def beyond(self) -> Mask:
         """Who is only known to be above the lower end, and is compared with that; shape (n,)."""
-        return np.asarray(self.reading == Reading.BEYOND)
+        return self.reading == Reading.BEYOND
 
     @property
     def shares(self) -> Floats:
         """Share of each person in the total weight, shape (n,)."""
-        if self.weights is None:
-            return np.full(self.n_samples, 1 / self.n_samples)
-        return np.asarray(self.weights / self.weights.sum())
+        return self.each_weight / self.each_weight.sum()
 
     @property
     def each_weight(self) -> Floats:
@@ -254,9 +253,9 @@ class Cells(OneLine):
         >>> [low.ravel() for low, _ in Cells([0.2, 0.7, 0.9]).row_blocks(2)]
         [array([0.2, 0.7]), array([0.9])]
         """
-        for start in range(0, self.n_samples, size):
-            low = self.low[start : start + size]
-            yield low, low if self.are_points else self.high[start : start + size]
+        for rows in row_blocks(self.n_samples, size):
+            low = self.low[rows]
+            yield low, low if self.are_points else self.high[rows]
 
     def take(self, rows: Any) -> Cells:
         """Return the cells of some people, with weights rescaled to mean 1.
@@ -409,8 +408,7 @@ def as_cells(
 
 def divided(value: NDArray[Any] | float, by: NDArray[Any]) -> Floats:
     """Return the ratio; 0 where the denominator is not positive."""
-    zeros = np.zeros(np.broadcast(value, by).shape)
-    return np.asarray(np.divide(value, by, out=zeros, where=by > 0))
+    return np.divide(value, by, out=np.zeros(np.broadcast(value, by).shape), where=by > 0)
 
 
 def _matrix(pit: ArrayLike) -> Floats:

@@ -32,7 +32,7 @@ def quantile_distance(values: Floats, ends: Floats) -> Floats:
     right *= size
     left *= np.abs(left, out=size)
     right -= left
-    return np.asarray(right.sum(axis=-1) / 2)
+    return right.sum(axis=-1) / 2
 
 
 def middle_distances(low: Floats, high: Floats) -> Floats:
@@ -47,8 +47,7 @@ def middle_distances(low: Floats, high: Floats) -> Floats:
     is_across = (left < 0) & (right > 0)
     width = np.where(is_across, right - left, 1.0)
     # over a cell across 1/2 it is the mean of two triangles
-    triangles = (left**2 + right**2) / (2 * width)
-    return np.where(is_across, triangles, np.abs(left + right) / 2)
+    return np.where(is_across, (left**2 + right**2) / (2 * width), np.abs(left + right) / 2)
 
 
 def row_distances(block: Floats) -> Floats:
@@ -160,7 +159,7 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     stop = gaps[..., 1:] - jump
     # beyond the last end the CDF is 1
     area = np.einsum("...i,...i->...", mean_sizes(gaps[..., :-1], stop), length)
-    return np.asarray(area + (1 - knots[..., -1]) ** 2 / 2)
+    return area + (1 - knots[..., -1]) ** 2 / 2
 
 
 def _knots(low: Floats, high: Floats, weights: Floats | float) -> tuple[Floats, Floats, Floats]:
@@ -370,7 +369,7 @@ def cell_excess(ends: Floats, weights: Floats | None = None, margin: float = 0.0
     right = np.append(left[..., 1:], np.ones((*ends.shape[:-1], 1)), axis=-1)
     # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2
     squares = np.maximum(share - left, 0.0) ** 2 - np.maximum(share - right, 0.0) ** 2
-    return np.asarray(squares.sum(axis=-1) / 2)
+    return squares.sum(axis=-1) / 2
 
 
 def n_effective(weights: Floats) -> float:
@@ -576,7 +575,7 @@ def covered_whole(pit: Pit, level: float = 0.9) -> Floats:
     """
     check_fraction("level", level)
     cells = as_cells(pit)
-    return np.asarray(touches(cells.low, cells.high, level).mean(axis=-1))
+    return touches(cells.low, cells.high, level).mean(axis=-1)
 
 
 def share_inside(low: Floats, high: Floats, level: float) -> Floats:
@@ -598,7 +597,7 @@ def touches(low: Floats, high: Floats, level: float) -> NDArray[np.bool_]:
     # the upper quantile is the first outcome whose CDF reaches the upper level: the outcomes up to
     # it are those whose CDF just below them is less
     is_low_enough = (low < (1 + level) / 2) | (is_inside(low, level) & (low == high))
-    return np.asarray((high >= (1 - level) / 2) & is_low_enough)
+    return (high >= (1 - level) / 2) & is_low_enough
 
 
 def is_inside(matrix: Floats, level: float) -> NDArray[np.bool_]:

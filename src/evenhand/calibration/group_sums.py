@@ -102,7 +102,7 @@ def log_odds_steps(probability: Floats) -> Floats:
     """Return the log odds of probabilities in whole steps of a quarter, from -32 to 32."""
     with np.errstate(divide="ignore"):
         odds = np.log(probability) - np.log1p(-probability)
-    return np.asarray(np.rint(STEPS * np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)))
+    return np.rint(STEPS * np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS))
 
 
 def trend_weights(probability: Floats, weights: Floats | float = 1.0) -> Ints:
@@ -225,7 +225,7 @@ def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
     values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights)
-    return np.asarray(((np.cumsum(mass) - mass / 2) / mass.sum())[place])
+    return ((np.cumsum(mass) - mass / 2) / mass.sum())[place]
 
 
 def rank_parts(rank: Floats, k: int) -> Ints:
@@ -475,7 +475,7 @@ class GroupSums:
         return self.sums[name]
 
     def __len__(self) -> int:
-        return int(self.error.size)
+        return self.error.size
 
     @property
     def has_events(self) -> bool:
@@ -656,8 +656,7 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     z_trend = -divided(trend, np.sqrt(np.maximum(of_trend, 0.0)))
     if sums.rows is None or sums.rows.events is None:
         # sums determine no exact distribution; that of the level has a bound
-        p_level = _binomial_p_value(sums)
-        return GroupTests(z_level, np.zeros_like(z_level), p_level)
+        return GroupTests(z_level, np.zeros_like(z_level), _binomial_p_value(sums))
     found = _tested(z_level, z_trend)
     p_value = found.p_value.copy()
     happened, probability = sums.rows.events
@@ -695,8 +694,7 @@ def _binomial_p_value(sums: GroupSums) -> Floats:
         return np.where(number == 1, np.minimum(mean, 1.0), bound)
 
     tails = at_least(count, expected), at_least(n - count, n - expected)
-    p_value = np.minimum(2 * np.minimum(*tails), 1.0)
-    return np.where(sums["impossible"] > 0, 0.0, p_value)
+    return np.where(sums["impossible"] > 0, 0.0, np.minimum(2 * np.minimum(*tails), 1.0))
 
 
 def _weighted_tests(sums: GroupSums) -> GroupTests:
@@ -749,8 +747,7 @@ def simultaneous_intervals(
         low = np.where(sums.tests.p_value * n_groups < level, low, 0.0)
     found = {"error": (sums.error, low, high), "bias": (sums.bias, *bias_intervals(sums, tail))}
     for share in sums.covered:
-        ends = coverage_intervals(sums, share, tail)
-        found[coverage_name(share)] = sums.coverage(share), *ends
+        found[coverage_name(share)] = sums.coverage(share), *coverage_intervals(sums, share, tail)
     columns: dict[str, Floats] = {}
     for name, three in found.items():
         columns |= zip(with_ends(name), three, strict=True)
@@ -877,7 +874,7 @@ def _unskewed(t: Floats, skewness: Floats) -> Floats:
     is the cube of `1 + k T / 3`, apart from constants, and increases with `T`.
     """
     k = np.where(np.abs(skewness) < 1e-9, 1e-9, skewness)
-    return np.asarray(3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1))
+    return 3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1)
 
 
 def error_intervals(sums: GroupSums, tail: float) -> Pair:
@@ -968,7 +965,7 @@ def most_variance(error: Floats) -> Floats:
     It is at most the mean of `(u - 1/2)^2`, which is largest if the outermost PITs are moved to 0
     and 1: those farther than `1/2 - sqrt(d)` from 1/2, at a cost of `d`.
     """
-    return np.asarray(1 / 12 + error - 2 / 3 * error**1.5)[()].clip(max=0.25)
+    return np.minimum(1 / 12 + error - 2 / 3 * error**1.5, 0.25)
 
 
 # --- calibration given the forecast itself: groups by its level and spread, tests and sizes
@@ -1143,7 +1140,7 @@ def margin_of_mean(event: Floats, tail: float) -> float:
     limit = np.log(1 / (0.6 * tail)) / event.size
 
     def is_within(margin: Floats) -> Mask:
-        return np.asarray(two_point_entropy(margin, np.array(v)) <= limit)
+        return two_point_entropy(margin, np.array(v)) <= limit
 
     return float(last_within(is_within, np.zeros(()), np.ones(()), 50))
 

@@ -286,7 +286,7 @@ def _masses(cells: Cells, pit: Floats, jumps: Floats, last: float) -> Floats:
     rest = 1 - jumps.sum()
     beyond = cells.each_weight * ((jumps == 0) & (pit > last))
     if rest > 0 and beyond.any():
-        return np.asarray(jumps + rest * beyond / beyond.sum())
+        return jumps + rest * beyond / beyond.sum()
     return jumps / jumps.sum() if jumps.any() else cells.shares
 
 
@@ -308,11 +308,10 @@ def _served_covariance(cells: Cells, pit: Floats, jumps: Floats, of_base: Floats
     mapped = np.zeros((BINS, BINS))
     for rows in blocks:
         np.add.at(mapped, place[rows], mass[rows, None] * cdf(rows))
-    total = np.bincount(place, mass, minlength=BINS)[:, None]
-    mapped = divided(mapped, total)
+    mapped = divided(mapped, np.bincount(place, mass, minlength=BINS)[:, None])
     # of increments of the base: F(b) - F(b - 1)
     steps = mapped.T @ (np.eye(BINS) - np.eye(BINS, k=-1))
-    covariance = np.asarray(steps @ of_base @ steps.T)
+    covariance = steps @ of_base @ steps.T
     for rows in blocks:
         excess = mass[rows, None] * (cdf(rows) - mapped[place[rows]])
         covariance += excess.T @ excess
@@ -576,5 +575,4 @@ def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Out
     if times.horizon is not None:
         happened &= latent < times.horizon
         cut = np.minimum(cut, times.horizon)
-    seen = np.where(happened, latent, np.minimum(latent, cut))
-    return times.completed(seen, happened)
+    return times.completed(np.where(happened, latent, np.minimum(latent, cut)), happened)

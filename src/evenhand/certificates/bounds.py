@@ -44,8 +44,7 @@ def contraction_bound(link: Link, bands: CDFBands, mass: float) -> float:
         for both in ((bands.upper, bands.mirrored), (bands.mirrored, bands.upper))
     )
     # below the diagonal the mirrored CDF lies above it; the strips are symmetric
-    stretches = np.maximum(above, mirrored[::-1, ::-1].T)
-    return _longest_path(stretches, strips) + link.calibration_error
+    return _longest_path(np.maximum(above, mirrored[::-1, ::-1].T), strips) + link.calibration_error
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,7 @@ def _stretches(strips: Strips, heights: Heights, mass: float) -> Floats:
 
     def cap(height: Floats, place: Floats, before: Floats) -> Floats:
         # mass of the group after the change is at most 1/mass times that of all people
-        since = place + (height - before) / mass
-        return np.minimum(np.minimum(height / mass, 1.0), since)
+        return np.minimum(np.minimum(height / mass, 1.0), place + (height - before) / mass)
 
     # the cap is concave in the band: on a full strip its mean is at most the cap of the mean band
     caps = cap(heights.mean, right[:, None], low[:, None])
@@ -277,8 +275,7 @@ class LinkBounds(OneLine):
         below = link.cdf(np.maximum(right - error, 0.0), left)
         above = link.cdf(np.minimum(left + error, 1.0), right)
         near = ((u <= below) & (right >= error)).mean(axis=-1)
-        far = ((u >= above) & (left + error <= 1)).mean(axis=-1)
-        return self._least_worst(near, far, 0.0, 1.0)
+        return self._least_worst(near, ((u >= above) & (left + error <= 1)).mean(axis=-1), 0.0, 1.0)
 
     @cached_property
     def _all_distances(self) -> list[SurvivalBand]:
@@ -413,7 +410,7 @@ class LatticeBounds:
         # its mean over draws and positions is at least the distance of both
         drawn = served.low + places * (served.high - served.low)
         through = link.ppf(low + places * (high - low), self.draws[rows])
-        return np.asarray(np.abs(np.sort(drawn, axis=-1) - np.sort(through, axis=-1)).mean(axis=-1))
+        return np.abs(np.sort(drawn, axis=-1) - np.sort(through, axis=-1)).mean(axis=-1)
 
     def served(self, link: Link, rows: slice = slice(None)) -> Cells:
         """Return the cells of the randomized forecasts of some people."""

@@ -491,8 +491,7 @@ class Certificate(Summarized):
 
     @cached_property
     def _band(self) -> SurvivalBand:
-        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
-        return self.own.all_errors.band(WORST, confidence)
+        return self.own.all_errors.band(WORST, 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE))
 
     @cached_property
     def _link_bounds(self) -> LinkBounds | None:

@@ -400,8 +400,7 @@ def _check_options(cells: Cells, confidence: float, method: Method, mass: float 
 def _check_base(base: Cells, cells: Cells, method: Method, *, is_continuous: bool) -> None:
     n = cells.n_samples
     if base.n_samples != n:
-        got = f"{base.n_samples} rows"
-        raise bad_input("base", f"have one cell for each of the {n} rows", got)
+        raise bad_input("base", f"have one cell for each of the {n} rows", f"{base.n_samples} rows")
     if not cells.is_randomized:
         remedy = "give the draws of the link as r, or leave base out"
         raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)

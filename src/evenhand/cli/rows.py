@@ -93,8 +93,7 @@ def with_outcomes(
         inform(f"warning: {source}: {notes[0]}")
         data, source = data[~missing], f"{source} without rows that lack {target!r}"
     option = "" if drop_missing else "--drop-missing"
-    y = tables.number_column(data, target, source=source, option=option)
-    return data, y, source, notes
+    return data, tables.number_column(data, target, source=source, option=option), source, notes
 
 
 def chosen_columns(

@@ -40,7 +40,7 @@ class LoggedForecasts:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the model and of the groups."""
-        return tuple(self.server.schema.names)
+        return self.server.schema.names
 
     def __call__(self, ids: Sequence[str | int], rows: pd.DataFrame) -> dict[str, Any]:
         """Log the forecasts of people; return the columns of what is logged."""

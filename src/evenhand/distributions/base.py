@@ -86,8 +86,7 @@ class Tail(NamedTuple):
 
     def on(self, *, upper: Any) -> Floats:
         """Return the logarithm of the probability on one side."""
-        other = log1mexp(np.minimum(self.log, 0.0))
-        return np.where(self.upper == upper, self.log, other)
+        return np.where(self.upper == upper, self.log, log1mexp(np.minimum(self.log, 0.0)))
 
     def both(self) -> Pair:
         """Return the logarithms of the probabilities on the lower and on the upper side."""
@@ -557,7 +556,7 @@ def parameters(*positive: str, **values: ArrayLike) -> tuple[Floats, ...]:
 def broadcast(**arrays: Floats) -> tuple[Floats, ...]:
     """Return the arrays broadcast together; InputError names those whose shapes do not match."""
     joint_shape(**{name: array.shape for name, array in arrays.items()})
-    return tuple(np.broadcast_arrays(*arrays.values()))
+    return np.broadcast_arrays(*arrays.values())
 
 
 def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -105,8 +105,7 @@ class Normal(Distribution, loc=0, scale=0):
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Gneiting & Raftery 2007)
-        gap = as_floats("y", y) - self.loc
-        return _mean_abs(gap, self.scale) - self.scale / np.sqrt(np.pi)
+        return _mean_abs(as_floats("y", y) - self.loc, self.scale) - self.scale / np.sqrt(np.pi)
 
 
 # --- mixtures: exact quantiles, and tables of quantiles for integrals
@@ -803,8 +802,7 @@ class Piecewise(Distribution):
         point, below, above = self._outside(y)
         v_low, v_high, p_low, p_high = self._cell(self._knots.values, point)
         inside = np.log(p_high - p_low) - np.log(v_high - v_low) - below
-        beyond = self._beyond[1] - np.log(self._lengths[1]) - above
-        return np.where(above > 0, beyond, inside)
+        return np.where(above > 0, self._beyond[1] - np.log(self._lengths[1]) - above, inside)
 
     def mean(self) -> Floats:
         # the knots have the probability of the tails at their ends
@@ -1067,8 +1065,7 @@ class Categorical(TwoSided, support=1, probabilities=1):
         refuse_entry("probabilities", mass, ~(mass >= 0), "be at least 0")
         total = mass.sum(axis=-1)
         is_wrong = ~(np.abs(total - 1) <= SUM_TOLERANCE)
-        remedy = "divide each row by its sum"
-        refuse_entry("probabilities", total, is_wrong, "add up to 1", remedy)
+        refuse_entry("probabilities", total, is_wrong, "add up to 1", "divide each row by its sum")
         self.support, self.probabilities = _in_rows(
             support=values, probabilities=mass / total[..., None]
         )
@@ -1110,8 +1107,7 @@ class Categorical(TwoSided, support=1, probabilities=1):
         # not from the tails, whose difference loses small probabilities between large ones
         before, after = self._position(y, left=True), self._position(y, left=False)
         mass = entries(self.probabilities, np.minimum(before, self.support.shape[-1] - 1))
-        found = np.where(after > before, safe_log(mass), -np.inf)
-        return np.where(np.isnan(y), np.nan, found)
+        return np.where(np.isnan(y), np.nan, np.where(after > before, safe_log(mass), -np.inf))
 
     @cached_property
     def _knots(self) -> Knots:

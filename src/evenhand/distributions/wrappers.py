@@ -272,8 +272,7 @@ class Transformed(Distribution, base=0, support=None):
         line = np.where(is_inside, line, 0.0)
         point = np.where(is_inside, point, self.support.from_line(0.0))
         # change of variables: the density is per unit of y
-        density = self.base.logpdf(line) + self.support.log_slope(point)
-        return np.where(is_inside, density, -np.inf)
+        return np.where(is_inside, self.base.logpdf(line) + self.support.log_slope(point), -np.inf)
 
     def mean(self) -> Floats:
         return self.base.expectation(self.support.from_line, is_smooth=True)
@@ -354,8 +353,7 @@ class Truncated(Distribution, base=0, support=None):
         point = as_floats("y", y)
         inside = np.where(np.isfinite(point), self._clipped(point), 0.0)
         density = self.base.logpdf(inside) - self._log_within()
-        is_outside = (point < self.support.low) | (point > self.support.high)
-        return np.where(is_outside, -np.inf, density)
+        return np.where((point < self.support.low) | (point > self.support.high), -np.inf, density)
 
     def point(self, tail: Tail) -> Floats:
         low, high, within = self.support.low, self.support.high, self._log_within()
@@ -668,8 +666,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
             return super().expectation(function)
         # the function is evaluated once for all draws of a person
         values = function(self._knots.values)
-        found = np.einsum("...q,...q->...", self._weights, values)
-        return np.maximum(found, values.min(axis=-1))
+        return np.maximum(np.einsum("...q,...q->...", self._weights, values), values.min(axis=-1))
 
     @cached_property
     def _weights(self) -> Floats:
@@ -699,8 +696,7 @@ class Randomized(Mapped, base=0, link=None, r=0):
         if link.alpha == 1:
             return base.mean()
         if isinstance(base, LocationScale):  # usually all people share one residual distribution
-            residual = Randomized(base.base, link, 0.5).mean_over_draws(random)
-            return base.loc + base.scale * residual
+            return base.loc + base.scale * Randomized(base.base, link, 0.5).mean_over_draws(random)
         n = math.prod(base.batch_shape)
         n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(n, 1)) // 2
         low = special.ndtri(jittered(n, n_pairs, random) / 2)
@@ -1059,10 +1055,9 @@ def _records(batch: Distribution, n: int) -> list[Record]:
         if isinstance(part, Distribution):
             columns[name] = _records(part, n)
         elif dims is not None:
-            shape = (n, *part.shape[part.ndim - dims :])
-            columns[name] = np.broadcast_to(part, shape).tolist()
+            columns[name] = np.broadcast_to(part, (n, *part.shape[part.ndim - dims :])).tolist()
         elif isinstance(part, Link):
-            columns |= {"link": [part.name] * n, "alpha": [float(part.alpha)] * n}
+            columns |= {"link": [part.name] * n, "alpha": [part.alpha] * n}
         else:
             columns[name] = [part.to_state() if isinstance(part, Support) else part] * n
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

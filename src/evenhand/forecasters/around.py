@@ -244,8 +244,7 @@ class TableClassifier(TableModel):
         return predicted
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
-        chosen = predicted[np.arange(len(target)), target]
-        return -np.log(np.maximum(chosen, LEAST_PROBABILITY))
+        return -np.log(np.maximum(predicted[np.arange(len(target)), target], LEAST_PROBABILITY))
 
 
 class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]

@@ -162,8 +162,7 @@ def check_support(
     refuse_entry(name, outcomes, outside, f"lie within support={_named(bounds)}", remedy)
     kept = outcomes[used]
     for bound in filter(np.isfinite, bounds):
-        distance = np.abs(kept - bound).min()
-        if distance > FARTHEST_BOUND * np.ptp(kept) > 0:
+        if np.abs(kept - bound).min() > FARTHEST_BOUND * np.ptp(kept) > 0:
             rule = f"have bounds at most {FARTHEST_BOUND:g} times the range of {name} away from it"
             remedy = "pass None on a side where no outcome is near the bound"
             raise bad_input("support", rule, f"{bound:g}", remedy)
@@ -674,8 +673,7 @@ def thawed(estimator: Any) -> Any:
 def allows_missing(estimator: Any) -> bool | None:
     """Whether an estimator's tags allow missing values; None if it has no tags."""
     inner = thawed(estimator)
-    has_tags = hasattr(inner, "__sklearn_tags__")
-    return get_tags(inner).input_tags.allow_nan if has_tags else None
+    return get_tags(inner).input_tags.allow_nan if hasattr(inner, "__sklearn_tags__") else None
 
 
 def point_forecast(forecast: Forecast) -> Floats:

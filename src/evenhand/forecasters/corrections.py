@@ -556,10 +556,8 @@ def learn_curve(odds: Floats, happened: Mask | Floats, weight: Floats) -> Floats
         return NO_CURVE
     total = np.bincount(steps, size + 1)
     knots = special.logit(np.bincount(steps, (size + 1) * predicted) / total)
-    values = special.logit(np.bincount(steps, (size + 1) * levels) / total)
-    found = np.stack((knots, values))
-    corrected = curved(odds, found)
-    gain = weight @ (log_losses(odds, happened) - log_losses(corrected, happened))
+    found = np.stack((knots, special.logit(np.bincount(steps, (size + 1) * levels) / total)))
+    gain = weight @ (log_losses(odds, happened) - log_losses(curved(odds, found), happened))
     return found if gain > knots.size else NO_CURVE
 
 
@@ -674,8 +672,7 @@ def learn_events(
     problem = _Problem(events, weight)
     design = members.matrix
     if members.are_disjoint:
-        spreads = SPREADS_OF_GROUPS if members.names else (0.0,)
-        terms = problem.by_groups(design, spreads)
+        terms = problem.by_groups(design, SPREADS_OF_GROUPS if members.names else (0.0,))
         return problem.maps(terms, members, has_curve=has_curve)
     masks = design.toarray()
 

@@ -122,7 +122,7 @@ class Grouping:
             raise InputError("`by` is empty; name at least one column, or omit it for a single map")
         columns = ((column_of(_table(X), name, "X"), name) for name in names)
         found = cls(by, tuple(Partition.learn(*column, source="X") for column in columns))
-        present = {str(name) for name in found.labels(X) if name is not None}
+        present = {name for name in found.labels(X) if name is not None}
         order = found.columns[0].names if len(names) == 1 else sorted(present)
         return replace(found, names=tuple(name for name in order if name in present))
 

@@ -160,8 +160,7 @@ class Observed:
         if not lost.any():
             return self.events.happened
         p, u = self.events.probability, self.pit.low.ravel()
-        later = p * (1 - u) / np.maximum(1 - p * u, TINY)
-        return np.where(lost, later, self.events.happened)
+        return np.where(lost, p * (1 - u) / np.maximum(1 - p * u, TINY), self.events.happened)
 
     @property
     def log_survival(self) -> Floats:
@@ -505,8 +504,7 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
 def check_training_times(estimator: Any, times: Outcomes) -> None:
     """Raise InputError for too few times, and if the estimator would be fitted to them."""
     if times.n_samples < MIN_DISTINCT:
-        rule = f"have at least {MIN_DISTINCT} rows"
-        raise bad_input("y", rule, f"n_samples = {times.n_samples}")
+        raise bad_input("y", f"have at least {MIN_DISTINCT} rows", f"n_samples = {times.n_samples}")
     if not is_held_out(estimator, times.value):
         name = type(thawed(estimator)).__name__
         raise InputError(

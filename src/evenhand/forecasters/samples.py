@@ -164,8 +164,7 @@ def weighted_quantiles(values: Floats, weight: Floats, levels: Sequence[float]) 
     """Return quantiles of weighted values, interpolated between the midpoints of their weights."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order])
-    middles = (share - 0.5 * weight[order]) / share[-1]
-    return np.interp(levels, middles, values[order])
+    return np.interp(levels, (share - 0.5 * weight[order]) / share[-1], values[order])
 
 
 LEAST_GAIN = 0.05

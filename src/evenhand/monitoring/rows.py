@@ -245,8 +245,7 @@ class Rows:
         checked: dict[str, Any] = {"time": time, "known": known}
         for name in ("pit", "base", "r", "excess", "delay"):
             if (value := getattr(self, name)) is not None:
-                needed = None if name in ("r", "delay") else known
-                checked[name] = _checked(name, value, n, needed)
+                checked[name] = _checked(name, value, n, None if name in ("r", "delay") else known)
         if self.promised is not None:
             checked["promised"] = np.asarray(self.promised, np.bool_)
         if self.columns is not None:

@@ -178,25 +178,6 @@ FREQUENCIES: dict[Period, str] = {"hour": "h", "day": "D", "week": "W-SUN", "mon
 """Names of pandas, in which a week is named by its last day."""
 
 
-def period_numbers(times: NDArray[Any], period: Period) -> NDArray[np.int64]:
-    """Return the number of the period of each time.
-
-    Examples
-    --------
-    >>> weeks = period_numbers(np.array(["2026-03-01T23:00", "2026-03-02"], "M8[us]"), "week")
-    >>> [start_of(number, "week") for number in weeks.tolist()]
-    ['2026-02-23', '2026-03-02']
-    """
-    return pd.DatetimeIndex(times).to_period(FREQUENCIES[period]).asi8
-
-
-def start_of(number: int, period: Period) -> str:
-    """Return the start of a period as an ISO date; of an hour with its time in UTC."""
-    found = pd.Period(ordinal=number, freq=FREQUENCIES[period])
-    first = found if period == "hour" else found.asfreq("D", how="start")
-    return str(first).replace(" ", "T")
-
-
 # --- settings of a watch
 
 
@@ -356,7 +337,8 @@ class Ledger(Stored):
             self.groups.check(rows)
 
     def _numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
-        return period_numbers(times, self.settings.period)
+        """Return the number of the period of each time."""
+        return pd.DatetimeIndex(times).to_period(FREQUENCIES[self.settings.period]).asi8
 
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
@@ -470,8 +452,14 @@ class Ledger(Stored):
         return sets
 
     def date_of(self, number: int) -> str:
-        """Return the start of a period by its number, from 1 for the first one."""
-        return start_of((self.first or 0) + number - 1, self.settings.period)
+        """Return the start of a period by its number, from 1 for the first one.
+
+        It is an ISO date; of an hour with its time in UTC.
+        """
+        period = self.settings.period
+        found = pd.Period(ordinal=(self.first or 0) + number - 1, freq=FREQUENCIES[period])
+        first = found if period == "hour" else found.asfreq("D", how="start")
+        return str(first).replace(" ", "T")
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""

@@ -356,8 +356,7 @@ def _intervals(found: Selection) -> Table:
         if low <= 0:
             return "not proven"
         # an upper end of 100% is none
-        is_open = is_trivial(high)
-        return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
+        return f"{at_least(low, percent)} or more" if is_trivial(high) else band(percent, low, high)
 
     label, rows = "80% interval", []
     if found.alpha < 1:
@@ -458,8 +457,7 @@ def _learned_group(found: Any) -> str:
     about = rule or (f"by {', '.join(found.features)}" if found.features else "")
     evidence = f" ({p_value(found.p_value)})"
     if (least := at_least(found.low)) != "0.0":
-        confidence = confidence_in_full(found.confidence)
-        evidence = f", at least {least} with {confidence} confidence"
+        evidence = f", at least {least} with {confidence_in_full(found.confidence)} confidence"
     helps_more = ""
     if found.direction in (NARROW, WIDE):
         helps_more = f" 80% intervals cover {whole_percent(found.coverage_80)} there: {LEARN}"

@@ -391,8 +391,7 @@ def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool
         mark = Point(value, -i - 0.5, f"off by {error} points", across=across)
         if is_covered:
             x = one.coverage_80 or 0.0
-            tip = f"the 80% interval covers {percent(x)}"
-            mark = Point(x, -i - 0.5, tip, stem=(LEVEL, x))
+            mark = Point(x, -i - 0.5, f"the 80% interval covers {percent(x)}", stem=(LEVEL, x))
         marks.append(mark)
     if is_covered:
         # room for the label left of the least mark

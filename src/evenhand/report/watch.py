@@ -577,5 +577,4 @@ def _method(watched: Watched) -> Section:
         **{name: shown(sources[k]) for k, name in SOURCES.items() if sources.get(k) is not None},
         "Command": f"`{sources['command']}`" if sources.get("command") else None,
     }
-    hint = "settings, log, command"
-    return Section("How it was computed", [Facts(facts)], "method", hint)
+    return Section("How it was computed", [Facts(facts)], "method", "settings, log, command")

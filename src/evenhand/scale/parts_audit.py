@@ -463,8 +463,7 @@ def audit_parts(
     counted_rows = None
     if sum(surveys[i].n_rows if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted)
-        rows = None if kept is None else _bits(kept, surveys)
-        shared = (columns, plan, rows, seed)
+        shared = (columns, plan, None if kept is None else _bits(kept, surveys), seed)
         counted_rows, good = added(over(count_part, shared, numbers=good, description="scoring"))
         # parts skipped during scoring must not be part of the searches either
         sample = sample[sample.index.isin(good, level=0)]

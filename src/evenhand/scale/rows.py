@@ -43,7 +43,7 @@ class ModelSubject:
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that the forecaster was trained on."""
-        names = [str(name) for name in getattr(self.forecaster, "feature_names_in_", [])]
+        names = list(getattr(self.forecaster, "feature_names_in_", []))
         if not names:
             raise InputError(
                 "the model was trained on an array without column names; train it on a table"

@@ -686,8 +686,7 @@ def mean_lower_bound(
     gains = np.log1p(stakes[:, None] * values).sum(axis=-1)
 
     def log_capital(theta: float) -> float:
-        logs = gains - values.size * np.log1p(stakes * theta) + np.log(WEIGHTS)
-        return np.logaddexp.reduce(logs)
+        return np.logaddexp.reduce(gains - values.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
 
     if log_capital(0.0) <= level:
         return 0.0
@@ -975,8 +974,7 @@ class GroupSearch:
             deviation = math.sqrt(max(null_moments(learned, score.pattern)[0].mean(), 1e-18))
             second, third = null_moments(self._shuffled.take(best), score.pattern)
             moments = float(second.sum()) / deviation**2, float(third.sum()) / deviation**3
-        values = basis[best] @ score.pattern
-        return _Stage(fold, score, best, values, deviation, skewness, moments)
+        return _Stage(fold, score, best, basis[best] @ score.pattern, deviation, skewness, moments)
 
     def _described(self, stages: Sequence[_Stage], error: float) -> tuple[Condition, ...]:
         """Return the conditions of the last fold's rule; none if no rule describes the group.

@@ -291,8 +291,7 @@ def _areas(
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
     # whole numbers up to 2^24 are exact in float32, and so are sums of two such deviations
-    is_whole = pits.weights is None and pits.are_points
-    is_exact = is_whole and BINS * pits.drawn.size < 2**23
+    is_exact = pits.weights is None and pits.are_points and BINS * pits.drawn.size < 2**23
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     total = pits.n_draws * sums[0 if pits.weights is None else -1][places].astype(dtype)
     below = _counts_below(pits, columns, left, right, places).astype(dtype, copy=False)

@@ -171,8 +171,7 @@ class LevelCells:
         around = np.concatenate((ends[0], means, ends[1]), axis=-1)
         below, above = around[:, :-2], around[:, 2:]
         crosses = (below < self.edges[1:]) & (above > self.edges[:-1])
-        widths = np.diff(self.edges)
-        return (crosses * (above - below)) @ widths / 2 + NO_GAIN[self.cdfs.dtype]
+        return (crosses * (above - below)) @ np.diff(self.edges) / 2 + NO_GAIN[self.cdfs.dtype]
 
     def slopes(self, means: Floats) -> Floats:
         """Return the derivative of `errors` with respect to the mean CDF in each cell.
@@ -370,8 +369,7 @@ def _search(
     found: list[Any] = [np.concatenate(both) for both in zip(first, again, strict=True)]
     groups, means, errors, owner = found
     # exchanges improve final groups only; patterns for other rows do not need them
-    polished = _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0)
-    for i in polished:
+    for i in _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0):
         groups[i], means[i], errors[i] = _exchanged(cells, groups[i], means[i], errors[i])
     best = _worst_of_each(cells, means, errors, owner, keep)
     return groups[best], means[best], owner[best]
@@ -662,4 +660,4 @@ def _matching_link(pits: Cells) -> Link:
         return Entropic(1.0)
     if excess(LEAST_ALPHA) >= 0:
         return Entropic(LEAST_ALPHA)
-    return Entropic(float(optimize.brentq(excess, LEAST_ALPHA, 1.0, xtol=1e-4)))
+    return Entropic(optimize.brentq(excess, LEAST_ALPHA, 1.0, xtol=1e-4))

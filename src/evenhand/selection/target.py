@@ -215,8 +215,7 @@ def mean_width(forecast: Forecast, level: float = LEVEL) -> float:
 def right_wider(link: Link) -> float:
     """Return the relative increase of the width of 80% intervals over a calibrated, normal base."""
     right = Forecast.from_normal([0.0], [1.0])
-    served = right.randomized(link.alpha, link, nodes(DRAWS))
-    return mean_width(served) / mean_width(right) - 1
+    return mean_width(right.randomized(link.alpha, link, nodes(DRAWS))) / mean_width(right) - 1
 
 
 def right_coverage(link: Link, mass: float) -> tuple[float, float]:

@@ -106,8 +106,7 @@ def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
 
 def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
     """Return what the log has of the context of a forecast, at the time of it."""
-    number = int(entry.values["opened"])
-    return next(log.entries(after=number - 1, kind="context")).values
+    return next(log.entries(after=entry.values["opened"] - 1, kind="context")).values
 
 
 def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
@@ -124,7 +123,7 @@ def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
 def link_of(values: Mapping[str, Any]) -> Link | None:
     """Return the link around the logged distribution; None if that is the served one."""
     name = values["link"]
-    return None if name is None else make_link(name, float(values["alpha"]))
+    return None if name is None else make_link(name, values["alpha"])
 
 
 def base_of(entries: Sequence[Logged]) -> Distribution:
@@ -316,4 +315,4 @@ def _link(values: Mapping[str, Any]) -> tuple[str | None, float | None]:
 def naming_of(values: Mapping[str, Any]) -> str:
     """Return what contexts must have in common for their names of people to be comparable."""
     # ids are the same under every key
-    return "id" if values["person"] == "id" else str(values["key"])
+    return "id" if values["person"] == "id" else values["key"]

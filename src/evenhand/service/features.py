@@ -100,7 +100,9 @@ class ColumnReader:
             found = read.to_numpy(dtype=float, na_value=np.nan).tolist()
             return [None if math.isnan(value) else value + 0.0 for value in found]
         if self._kind == "date":
-            return _dates(read)
+            # in UTC, as ISO text with microseconds
+            texts = np.datetime_as_string(moments(read), unit="us").tolist()
+            return [None if text == "NaT" else text for text in texts]
         missing = read.isna().tolist()
         return [
             None if is_missing else self._single(value)
@@ -122,7 +124,7 @@ class ColumnReader:
             numbers = np.array([-1 if value is None else codes[str(value)] for value in values])
             return pd.Categorical.from_codes(numbers, dtype=self._categories, validate=False)
         found = np.empty(len(values), dtype=object)
-        found[:] = list(values)
+        found[:] = values
         if self._kind == "category" and self.column.dtype == "str":
             return pd.array(found, dtype=pd.StringDtype(na_value=np.nan))
         return found
@@ -193,12 +195,6 @@ def _day(text: str) -> Any:
     except ValueError:
         return ODD
     return f"{text}T00:00:00.000000"
-
-
-def _dates(values: pd.Series[Any]) -> list[Value]:
-    """Return dates in UTC as ISO text with microseconds."""
-    texts = np.datetime_as_string(moments(values), unit="us").tolist()
-    return [None if text == "NaT" else text for text in texts]
 
 
 def _text(text: str, place: str) -> str:
@@ -324,8 +320,7 @@ class FeatureReader:
             refuse_repeated_names(found.columns, "row")
             return {str(name): values.iloc[0] for name, values in found.items()}
         if not isinstance(found, Mapping):
-            rule = "be a mapping from column names to values"
-            raise bad_input("row", rule, type(row).__name__)
+            raise bad_input("row", "be a mapping from column names to values", type(row).__name__)
         return {str(name): value for name, value in found.items()}
 
     def _check_names(self, given: Mapping[str, Any]) -> None:
@@ -461,7 +456,7 @@ def inside_link(distribution: Distribution) -> tuple[Distribution, Link | None]:
 def _named(link: Link | None) -> dict[str, Any]:
     if link is None:
         return {"link": None, "alpha": None}
-    return {"link": link.name, "alpha": float(link.alpha)}
+    return {"link": link.name, "alpha": link.alpha}
 
 
 def _finite(values: Floats) -> list[float | None]:

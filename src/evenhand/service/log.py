@@ -731,7 +731,11 @@ class Batches(Generic[T]):
         with self._changed:
             self._waiting[mine] = request
             try:
-                self._changed.wait_for(lambda: mine.done() or self._is_next(mine))
+                self._changed.wait_for(
+                    lambda: (
+                        mine.done() or (self._leader is None and next(iter(self._waiting)) is mine)
+                    )
+                )
             except BaseException:  # an interrupt by the user
                 self._waiting.pop(mine, None)
                 self._changed.notify_all()
@@ -766,9 +770,6 @@ class Batches(Generic[T]):
         else:
             for future, answer in zip(batch, answers, strict=True):
                 future.set_result(answer)
-
-    def _is_next(self, future: Future[Any]) -> bool:
-        return self._leader is None and next(iter(self._waiting)) is future
 
 
 # --- tables of a decision log in a database, and statements that read and write them
@@ -855,8 +856,7 @@ class Transaction:
         """
         n = len(self.added)
         for entry in entries:
-            before = self.added[-1][1] if self.added else self.last
-            row = next_row(entry, before, self.source)
+            row = next_row(entry, self.added[-1][1] if self.added else self.last, self.source)
             # read back, so that what is returned now equals what is read later
             self.added.append((row, logged(row, self.source)))
         return [entry for _, entry in self.added[n:]]

@@ -63,7 +63,7 @@ class FirstForecasts:
         """Take note of the next entry of the log."""
         place, values = entry.number - 1, entry.values
         if entry.kind == "outcome":
-            self._recorded.append((place, entry.id, float(values["y"])))
+            self._recorded.append((place, entry.id, values["y"]))
         if entry.kind != "forecast" or values["revision"]:
             return
         naming = self._naming.get(values["context"])

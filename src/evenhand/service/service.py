@@ -405,8 +405,14 @@ class Service:
 
     def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
         """Return what is logged of new forecasts by request, all but their revision."""
+        # with those of other threads: the forecast of a row is mostly Python, which threads cannot
+        # run at the same time, and of many rows takes hardly longer than of one
+        if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
+            (forecasts,) = self._compute([asked])
+        else:
+            forecasts = self._computing.run(asked)
         found = {}
-        for one, forecast in zip(asked, self._computed(asked), strict=True):
+        for one, forecast in zip(asked, forecasts, strict=True):
             own = {
                 "context": self.context,
                 "opened": self._opened,
@@ -420,16 +426,6 @@ class Service:
                 own | kept | forecast | ({"warnings": warnings} if warnings else {})
             )
         return found
-
-    def _computed(self, asked: Sequence[_Asked]) -> list[dict[str, Any]]:
-        """Return the forecasts of people, computed together with those of other threads.
-
-        The forecast of a row is mostly Python, which threads cannot run at the same time, and of
-        many rows takes hardly longer than of one. Writing the log goes on meanwhile.
-        """
-        if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
-            return self._compute([asked])[0]
-        return self._computing.run(asked)
 
     def _compute(self, waiting: Sequence[Sequence[_Asked]]) -> list[list[dict[str, Any]]]:
         every = [one for asked in waiting for one in asked]

@@ -83,8 +83,7 @@ def csv_head(path: Path) -> tuple[list[str], bool]:
     """Return the header of a csv file and whether a row follows it; rows are not checked."""
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        names = next(filter(None, csv.reader(lines)), [])
-        return names, any(line.rstrip("\r\n") for line in lines)
+        return next(filter(None, csv.reader(lines)), []), any(line.rstrip("\r\n") for line in lines)
 
 
 def _parse_csv(path: Path, names: Iterable[str], handler: Any = None) -> pa.Table:
@@ -205,8 +204,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     """Convert a table to pandas, with dates as datetimes and without an index column."""
     # pandas metadata would turn saved index columns (often the ids) into an index, where they have
     # no column name; it is removed because even ignored metadata is parsed, which fails if damaged
-    plain = table.replace_schema_metadata(None)
-    return plain.to_pandas(date_as_object=False, ignore_metadata=True)
+    return table.replace_schema_metadata(None).to_pandas(date_as_object=False, ignore_metadata=True)
 
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:
@@ -290,8 +288,7 @@ class Parts:
         per column; a csv part is read whole and must fit in memory. Raises InputError, also while
         blocks are read, if the part is damaged or has changed since it was opened.
         """
-        chosen = self.columns if columns is None else columns
-        for start, table in self.tables(i, chosen, size):
+        for start, table in self.tables(i, self.columns if columns is None else columns, size):
             block = to_pandas(table)
             if self.kinds is not None:
                 with counted_from(start):
@@ -437,7 +434,7 @@ def _head(path: Path) -> tuple[list[str], Any, int | None, bool]:
         if is_parquet:
             with open_parquet(path) as file:
                 n_rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
-            names, has_rows = list(schema.names), n_rows > 0
+            names, has_rows = schema.names, n_rows > 0
         else:
             schema = n_rows = None
             names, has_rows = csv_head(path)

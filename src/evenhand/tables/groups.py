@@ -695,8 +695,7 @@ AND = re.compile(" and ")
 def _pattern(columns: Sequence[str]) -> re.Pattern[str]:
     """Return the pattern of one comparison, up to the next one or to the end of the text."""
     # longer names first: the column "age and sex" takes precedence over the column "age"
-    ordered = sorted(columns, key=len, reverse=True)
-    known = "|".join(map(re.escape, ordered)) or "(?!)"
+    known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True))) or "(?!)"
     texts = list(OPERATORS)
     # operators without a value, words, which need spaces around them, and signs
     alone, words, signs = ("|".join(part) for part in (texts[:4], texts[4:6], texts[6:]))

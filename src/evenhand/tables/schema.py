@@ -144,14 +144,12 @@ class Column:
             if not is_plain_number(values.dtype):
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
-            has_digits = self.dtype.startswith("float")
-            return rounded(values, place, self.dtype) if has_digits else values
+            return rounded(values, place, self.dtype) if self.dtype.startswith("float") else values
         if self.kind == "boolean":
             is_read = values.dtype in (np.bool_, pd.BooleanDtype())
             return values if is_read else booleans(values, place)
         if self.kind == "date":
-            dtype = self.dtype if self.dtype.startswith("datetime64") else None
-            return dates(values, place, dtype)
+            return dates(values, place, self.dtype if self.dtype.startswith("datetime64") else None)
         if self.kind == "category":
             return self._read_levels(values, place)
         return values
@@ -360,7 +358,7 @@ def remark_on(name: str, values: Series) -> str | None:
     row = np.argmax(is_odd)
     return (
         f"column {name!r} is read as categories: {is_odd.sum():,} of its {n_values:,} values are"
-        f" not numbers or are codes, the first in row {row + 1}, {str(values.iloc[row])[:40]!r};"
+        f" not numbers or are codes, the first in row {row + 1}, {values.iloc[row][:40]!r};"
         " leave unknown values empty"
     )
 

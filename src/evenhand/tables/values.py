@@ -119,8 +119,7 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     unsigned = compute.replace_substring_regex(text, r"^\+", "")
     chosen = compute.if_else(pa.array(is_number), unsigned, pa.scalar(None, pa.string()))
     numbers = np.array(chosen.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
-    is_there = as_mask(compute.is_valid(text))
-    return numbers, is_there & ~is_number & ~missing_words(text)
+    return numbers, as_mask(compute.is_valid(text)) & ~is_number & ~missing_words(text)
 
 
 def parse_numbers(values: Series) -> tuple[Floats, Mask]:
@@ -369,8 +368,7 @@ def numbers(values: Series, place: str) -> Floats:
     elif wrong.any() and np.isnan(found).all():
         remedy = coding_of(values[wrong].tolist()) or "convert it to numbers, such as dates to days"
     refuse_row(wrong, values, place, "be a number", remedy)
-    rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
-    refuse_row(np.abs(found) > LARGEST, values, place, rule)
+    refuse_row(np.abs(found) > LARGEST, values, place, f"lie between -{LARGEST:g} and {LARGEST:g}")
     return found
 
 
@@ -381,8 +379,7 @@ def rounded(values: Series, place: str, dtype: str) -> Series:
     with np.errstate(over="ignore"):
         found: Series = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
-    rule = f"be within the range of {dtype}, the type in training"
-    refuse_row(too_large, values, place, rule)
+    refuse_row(too_large, values, place, f"be within the range of {dtype}, the type in training")
     return found
 
 
@@ -434,8 +431,7 @@ def _dates_as(found: Series, values: Series, place: str, dtype: str) -> Series:
     # the range of 64-bit integers in this unit, whose smallest value means a missing date
     least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
-    rule = f"be within the range of {dtype}, the type in training"
-    refuse_row(outside, values, place, rule)
+    refuse_row(outside, values, place, f"be within the range of {dtype}, the type in training")
     plain: Series = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
     return plain.dt.tz_localize("UTC").astype(wanted) if has_zone else plain
 
@@ -511,8 +507,7 @@ def as_table(
     if not isinstance(table, pd.DataFrame):
         array = np.asarray(X)
         if array.ndim != 2:
-            got = f"shape {array.shape}"
-            raise bad_input(name, "be a table or an array of shape (n, p)", got)
+            raise bad_input(name, "be a table or an array of shape (n, p)", f"shape {array.shape}")
         table = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], copy=False)
     if n_rows is not None and len(table) != n_rows:
         raise bad_input(name, f"have one row per {per} ({n_rows})", f"{len(table)} rows")
