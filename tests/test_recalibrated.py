@@ -1,10 +1,10 @@
 """Recalibration: the wrapper maps the base's CDF, and the maps repair planted errors."""
 
 import datetime as dt
-import json
 import tracemalloc
 import warnings
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -281,7 +281,7 @@ def test_a_column_in_another_type_keeps_its_groups_and_another_value_is_unknown(
         return schema.apply(pd.DataFrame({"v": values}), "")["v"]
 
     partition = Partition.learn(read(trained), "v", source="X")
-    again = Partition.from_state(json.loads(json.dumps(partition.to_state())))
+    again = msgspec.json.decode(msgspec.json.encode(partition), type=Partition)
     assert again == partition
     known, found = (again.labels(read(values)).tolist() for values in (trained, given))
     assert found == (known if is_same else [None] * len(known))

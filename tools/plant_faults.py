@@ -1233,8 +1233,8 @@ FAULTS = (
     ),
     Fault(
         "a request without the context",
-        'return digest_of("forecast", context, person, features_sha256)',
-        'return digest_of("forecast", person, features_sha256)',
+        'digest_of("forecast", self.context, name, row.sha256)',
+        'digest_of("forecast", name, row.sha256)',
         ("test_service.py",),
     ),
     Fault(

@@ -95,7 +95,7 @@ def short(value: Any) -> str:
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 
 
-_hints = cache(get_type_hints)
+hints_of = cache(get_type_hints)
 
 
 def typed_fields(owner: Any, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def typed_fields(owner: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     >>> typed_fields(drawn, {"alpha": 1, "levels": [0.1, 0.9]})
     {'alpha': 1, 'levels': (0.1, 0.9)}
     """
-    hints = _hints(owner)
+    hints = hints_of(owner)
     return {name: typed(name, value, hints.get(name, Any)) for name, value in values.items()}
 
 

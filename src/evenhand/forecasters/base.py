@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import EnumType
 from types import UnionType
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_count,
+    hints_of,
     not_numbers,
     refuse_entry,
     typed,
@@ -354,7 +355,7 @@ class State:
                 inner = get_args(kind)[1]
                 return {name: self.taken(inner, value[name], f"{place}.{name}") for name in value}
             if is_dataclass(kind) and value.get("class") == kind.__name__:  # type: ignore[union-attr]
-                hints = get_type_hints(kind)
+                hints = hints_of(kind)  # type: ignore[arg-type]
                 names = [one.name for one in fields(kind) if one.compare]
                 found = {name: self.taken(hints[name], value[name], name) for name in names}
                 return kind(**found)  # type: ignore[operator]

@@ -610,23 +610,23 @@ class BoostedDistributionRegressor(Forecaster):
         }
         return {
             "objective": "l2",
-            "learning_rate": float(used["learning_rate"]),
-            "num_leaves": int(used["num_leaves"]),
-            "min_data_in_leaf": int(used["min_child_samples"]),
-            "min_data_per_group": int(used["min_child_samples"]),
+            "learning_rate": used["learning_rate"],
+            "num_leaves": used["num_leaves"],
+            "min_data_in_leaf": used["min_child_samples"],
+            "min_data_per_group": used["min_child_samples"],
             # one binned data set serves ensembles with different smallest leaves
             "feature_pre_filter": False,
-            "bagging_fraction": float(self.subsample),
+            "bagging_fraction": self.subsample,
             "bagging_freq": 1,
-            "feature_fraction": float(used["colsample_bytree"]),
-            "lambda_l2": float(self.reg_lambda),
+            "feature_fraction": used["colsample_bytree"],
+            "lambda_l2": self.reg_lambda,
             # all, if it is -1
-            "num_threads": int(self.n_jobs),
+            "num_threads": self.n_jobs,
             # a seed determines the model on a given machine type and number of threads
             "deterministic": True,
             "force_row_wise": True,
             "seed": seed,
             "verbosity": -1,
             "num_iterations": self.n_estimators or round(SHRINKAGE / used["learning_rate"]),
-            "early_stopping_round": int(used["patience"]),
+            "early_stopping_round": used["patience"],
         }

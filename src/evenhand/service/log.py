@@ -327,11 +327,6 @@ def digest_of(*parts: Any) -> str:
     return _sha256(_canonical(parts))
 
 
-def person_request(context: str, person: str, features_sha256: str) -> str:
-    """Return the hash that all requests for the same forecast have in common."""
-    return digest_of("forecast", context, person, features_sha256)
-
-
 def person_subject(context: str, person: str) -> str:
     """Return the hash that the forecasts of a person in a context have in common."""
     return digest_of("person", context, person)

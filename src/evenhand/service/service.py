@@ -28,8 +28,8 @@ from evenhand.service.log import (
     Logged,
     Transaction,
     by_request,
+    digest_of,
     in_blocks,
-    person_request,
     person_subject,
 )
 from evenhand.service.outcomes import record_outcome
@@ -370,7 +370,7 @@ class Service:
             self._draws.pseudonyms(people) if self._names_by_hash else list(map(id_text, people))
         )
         return [
-            _Asked(person, name, row, person_request(self.context, name, row.sha256))
+            _Asked(person, name, row, digest_of("forecast", self.context, name, row.sha256))
             for person, name, row in zip(people, names, rows, strict=True)
         ]
 

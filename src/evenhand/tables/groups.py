@@ -451,15 +451,6 @@ class Partition:
         names: Any = [*self.names, None]  # code -1 selects the last entry
         return np.array(names, dtype=object)[self.codes(values)]
 
-    def to_state(self) -> Any:
-        """Return the partition as JSON values."""
-        return plain(self)
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a partition from the output of `to_state`; InputError if it is anything else."""
-        return cls(**typed_fields(cls, state))
-
 
 # --- groups of rows defined by the columns of a table: values, halves, missing values
 

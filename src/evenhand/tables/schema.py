@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,12 +19,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from msgspec import to_builtins
 from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import and_more, percent
-from evenhand._validate import AnyPath, Floats, read_state, typed_fields
+from evenhand._validate import AnyPath, Floats
 from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
@@ -248,16 +247,6 @@ class Schema:
             return None
         least, greatest = np.reshape([column.ends for column in self.columns], (-1, 2)).T
         return least, greatest
-
-    def to_state(self) -> Any:
-        """Return the schema as JSON values."""
-        return to_builtins(self.columns)
-
-    @classmethod
-    def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:
-        """Rebuild a schema from the output of `to_state`; InputError if it is anything else."""
-        with read_state("Schema.to_state"):
-            return cls(tuple(Column(**typed_fields(Column, entry)) for entry in state))
 
 
 def _dtype_of(values: Series, kind: ColumnKind) -> str:
