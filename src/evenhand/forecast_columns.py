@@ -329,7 +329,7 @@ class ForecastColumns:
         """Yield why the columns make no distribution of a kind of outcome, which one may show."""
         normal = self.mean is not None or self.std is not None
         forms = ["mean"] * normal
-        forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
+        forms += [name for name in self.named if name in OTHER_FORMS]
         needed = "chance_of_zero= needs forecasts of the outcomes above 0"
         if not forms and self.chance_of_zero is not None:
             yield f"{needed}; add {AMOUNTS}"
@@ -363,8 +363,8 @@ class ForecastColumns:
         A mean alone is a distribution only of counts. `RecalibratedRegressor` learns the spread of
         others from outcomes, as for any model that predicts numbers.
         """
-        is_other = any(getattr(self, name) is not None for name in ("std", *OTHER_FORMS))
-        return self.mean is not None and not is_other and self.outcome != OutcomeKind.COUNT
+        is_alone = self.named.keys() - {"chance_of_zero"} == {"mean"}
+        return is_alone and self.outcome != OutcomeKind.COUNT
 
     def by_option(self, present: Iterable[object], source: str) -> dict[str, dict[str, float]]:
         """Return the columns of each option with their levels, values or times.

@@ -282,9 +282,11 @@ def _inform(
         before = f"; {recorder.n_repeated:,} were in it before" if recorder.n_repeated else ""
         inform(f"{count(recorder.n_new, 'forecast')} added to {recorder.where}{before}")
     if done.forecast is not None:
-        times = "" if columns is None or columns.event is None else f",event={columns.event}"
-        if times and columns is not None and columns.horizon is not None:
-            times += f",horizon={columns.horizon:.15g}"
+        times = ""
+        if columns is not None and columns.event is not None:
+            times = f",event={columns.event}"
+            if columns.horizon is not None:
+                times += f",horizon={columns.horizon:.15g}"
         inform(f"an audit reads them by --forecast {done.forecast}{times}")
 
 
