@@ -24,7 +24,7 @@ $(CORE)/.ready: pyproject.toml constraints.txt
 	$(CORE)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 
-# statistical tests take a sixteenth of their simulated data sets here; bytecode is kept, since tests start many processes
+# statistical tests take one in 24 of their simulated data sets here; bytecode is kept, since tests start many processes
 test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 

@@ -1,8 +1,8 @@
-"""Repeats of statistical tests: a sixteenth of them in every run, all of them on demand.
+"""Repeats of statistical tests: one in 24 of them in every run, all of them on demand.
 
 A test that simulates data sets and counts failures is marked `statistics` and takes its number of
-data sets from `repeats`. `make test` runs it with a sixteenth of them, `make test-statistics` with
-all. Its limit is the exact binomial quantile of `most_failures` for the number that was run, so its
+data sets from `repeats`. `make test` runs it with one in 24, `make test-statistics` with all. Its
+limit is the exact binomial quantile of `most_failures` for the number that was run, so its
 false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run detects gross faults
 alone.
 """
@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 WHOLE = bool(os.environ.get("EVENHAND_STATISTICS"))
-SHORTER = 16
+SHORTER = 24
 FALSE_ALARM = 1e-6
 
 statistical = pytest.mark.statistics

@@ -268,7 +268,7 @@ def test_the_bounds_of_an_audit_hold_together():
 @pytest.mark.parametrize("kind", ["few rows", "categories", "draws", "ties"])
 def test_p_values_of_hard_calibrated_tables_are_at_level(kind):
     """Small tables, many categories, draws, ties; levels 1%, 5%, 25%; false alarm 1e-6 each."""
-    n_sets = repeats(400, shorter=16)
+    n_sets = repeats(400)
     masses = (0.2, 0.5) if kind == "few rows" else (0.1, 0.2, 0.5)
     p = np.empty((n_sets, len(masses)))
     for seed in range(n_sets):

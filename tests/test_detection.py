@@ -102,7 +102,7 @@ def overlap(found, planted):
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_groups_are_found_by_scan_or_learned_group(kind):
     """Nine in ten tables by either search, at 2.5% each; in eight, a Jaccard index of 1/2."""
-    n_sets = repeats(200, shorter=16)
+    n_sets = repeats(200)
     found = right = 0
     for seed in range(n_sets):
         X, pit, planted = planted_table(kind, seed)

@@ -91,6 +91,12 @@ def place(tmp_path_factory):
     return found
 
 
+@pytest.fixture(scope="module")
+def right(place):
+    """Return the watch over this log, where no clock is wrong."""
+    return watched(place)
+
+
 def watched(place, until=PRESENT, state=None):
     log = open_log(place)
     scope = None if state is None else state.scope
@@ -133,18 +139,12 @@ def evidence(found):
     ],
 )
 def test_one_wrong_reading_changes_no_alarm_and_loses_no_answer(
-    place, tmp_path, kind, where, reading
+    place, right, tmp_path, kind, where, reading
 ):
     entries = entries_at(place)
     mine = [entry.number for entry in entries if entry.kind == kind]
-    number = {
-        "first": 1,
-        "start": mine[0],
-        "middle": mine[len(mine) // 2],
-        "end": mine[-1],
-        "last": entries[-1].number,
-    }[where]
-    right = watched(place)
+    places = {"first": 1, "start": mine[0], "middle": mine[len(mine) // 2], "end": mine[-1]}
+    number = (places | {"last": entries[-1].number})[where]
     wrong = watched(with_readings(place, tmp_path, {number: READINGS[reading]}))
     assert right.watch.alarms
     assert evidence(wrong) == evidence(right)
@@ -153,7 +153,7 @@ def test_one_wrong_reading_changes_no_alarm_and_loses_no_answer(
     assert not right.verified.times.note
 
 
-def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, tmp_path):
+def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, right, tmp_path):
     entries = entries_at(place)
     chosen = np.random.default_rng(3).choice(len(entries), size=25, replace=False) + 1
     readings = {int(number): READINGS[("ahead", "reset")[number % 2]] for number in chosen}
@@ -172,7 +172,7 @@ def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, 
         assert len(one.verified.times.wrong) == 25
     values = [one.to_dict() | {"sources": None} for one in (whole, last)]
     assert values[0] == values[1]
-    assert evidence(last) == evidence(watched(place))
+    assert evidence(last) == evidence(right)
 
 
 def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(place, tmp_path):

@@ -88,7 +88,7 @@ def test_bounds_contain_the_group_at_the_worst_relation():
 def test_intervals_contain_the_group_if_membership_is_independent_given_the_proxy():
     # 95% for each measure, as the family has one group; intervals are asymptotic: 6%
     random = np.random.default_rng(4)
-    n_sets = repeats(1000, shorter=16)
+    n_sets = repeats(1000)
     outside = {"bias": 0, "coverage_80": 0}
     for _ in range(n_sets):
         # bias and coverage depend on the proxy: covered with probability 0.8 - 0.2 proxy
@@ -131,7 +131,7 @@ def test_a_group_known_by_probability_is_tested_with_the_others():
 @statistical
 def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level():
     random = np.random.default_rng(5)
-    n_sets = repeats(1000, shorter=16)
+    n_sets = repeats(1000)
     off = sum(
         bool(proxy_row(audited(random.random(200), random.beta(1, 3, 200)))["off"])
         for _ in range(n_sets)

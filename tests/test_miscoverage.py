@@ -58,7 +58,7 @@ def test_a_planted_dependence_is_estimated():
 @statistical
 def test_the_lower_end_is_below_the_truth():
     random = np.random.default_rng(1)
-    n_sets = repeats(160, shorter=16)
+    n_sets = repeats(160)
     above = 0
     for _ in range(n_sets):
         pit, X = planted(600, random)
@@ -71,7 +71,7 @@ def test_the_lower_end_is_below_the_truth():
 def test_calibrated_forecasts_have_no_excess():
     # the intervals contain 0 at their level, and the estimates are 0 on average, not above
     random = np.random.default_rng(2)
-    n_sets = repeats(240, shorter=16)
+    n_sets = repeats(240)
     found = np.empty((n_sets, 2))
     for i in range(n_sets):
         pit, X = random.random(400), random.normal(size=(400, 4))

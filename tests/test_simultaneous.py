@@ -80,7 +80,7 @@ def failures(seed, n, kind):
 @pytest.mark.parametrize("kind", ["randomized", "shifted", "weighted"])
 def test_all_intervals_of_a_measure_hold_at_once(kind):
     # 24 named groups, 12 features, all intersections; a binomial test at 1e-3 per measure
-    n_tables = repeats(1000, shorter=16)
+    n_tables = repeats(1000)
     found = pd.DataFrame([failures(seed, 1000, kind) for seed in range(n_tables)])
     for name in MEASURES:
         count = int(found[name].sum())

@@ -6,7 +6,7 @@
 
 Each fault is a slip that a reviewer may overlook, in code that guarantees depend on. Its tests are
 named, so that a fault takes seconds and not the minutes of the whole suite; they run in the short
-form of `make test`, with a sixteenth of the repeats of statistical tests, once without a fault and
+form of `make test`, with one in 24 of the repeats of statistical tests, once without a fault and
 then the shortest first. The exit code is the number of faults that no test detected.
 """
 
