@@ -116,7 +116,7 @@ def test_the_verdict_reads_the_marks_of_the_audit_before_the_number_of_rows():
 
 def test_all_people_count_once_whichever_number_shows_their_problem():
     given = {"error": 0.045, "low": 0.019, "high": None, "chance": 0.007, "is_complete": False}
-    given |= {"tests": {"level": 0.6, "trend of mean": 1e-9}}
+    given |= {"tests": {"level": 0.6, "trend of predicted mean, spread": 1e-9}}
     pooled = group("everyone", 20_000, 0.003, 0.0, 0.01) | {"p_adjusted": 1e-9}
     rows = decided(made(doses(groups=[pooled], given_forecast=given)))
     assert rows.problems == (rows.given,)
@@ -127,6 +127,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem():
         "All people, by their own forecasts: errors differ between low and high forecasts."
     )
     assert "4.5 points, at least 1.9" in slots.lead
+    assert "direction" not in " ".join(slots.everyone)
     # beside a worse group, too, the number that decides stands before the pooled one
     worse = group("a", 5000, 0.09, 0.05, 0.2) | {"p_adjusted": 1e-9}
     text = audit_text(decided(made(doses(groups=[pooled, worse], given_forecast=given))))

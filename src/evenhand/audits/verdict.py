@@ -32,12 +32,6 @@ UNDECIDED = Status(
 SLOPES = (0.8, 1.25)
 """Calibration slopes outside of which a significant trend is a problem, whatever its size."""
 
-TRENDS = {
-    "trend of mean": "errors differ between low and high forecasts",
-    "trend of width": "errors differ between narrow and wide forecasts",
-}
-"""What the trend tests of everyone find."""
-
 GIVEN = "everyone, given the own forecast"
 """Name of all people where the mean error given the own forecast is meant."""
 
@@ -194,14 +188,15 @@ def judged_everyone(
     if is_event:
         return everyone, None
     is_own = is_problem and (everyone.size.value or 0.0) <= tolerance + ROUNDING
-    test = min(size.tests, key=lambda name: size.tests[name], default="")
+    test = min(size.tests, key=size.tests.__getitem__, default="")
+    is_trend, ends = "trend" in test, "narrow and wide" if "width" in test else "low and high"
     given = Finding(
         group=GIVEN,
         n=everyone.n,
         error=size.error,
         error_low=size.low,
         error_high=size.high,
-        direction=TRENDS.get(test),
+        direction=f"errors differ between {ends} forecasts" if everyone.off and is_trend else None,
         p_value=everyone.p_value,
         p_adjusted=everyone.p_adjusted,
         off=is_own,

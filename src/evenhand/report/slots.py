@@ -233,13 +233,16 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         least = "" if reach == UNKNOWN else f" ({reach})"
     error = f"error {points(one.size.value)} points{least}{n}"
     if one is rows.given:
-        where = [one.direction or "errors differ between forecasts"] if one.off else []
+        where = [one.direction] if one.direction else []
         error = f"in groups of equal forecasts the error averages {points(one.error)} points{least}"
         return [*where, error]
     rate = _rates(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
-    direction = _direction(one, kind) if one.off or one.is_mean_off else ""
+    # the trend that decides on everyone has no direction
+    by_trend = is_everyone and rows.given is not None and rows.given.direction
+    is_off = one.is_mean_off or (one.off and not by_trend)
+    direction = _direction(one, kind) if is_off else ""
     if is_everyone and direction and one.off and not rows.is_everyone_problem:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*filter(None, [direction]), error], one.coverage_80
@@ -645,7 +648,7 @@ class Slots:
             f"{capitalized(sentence)}."
             # what decides stands first: errors of opposite signs cancel among all people
             for one in sorted(rows.overall, key=lambda one: not one.off or one is not rows.given)
-            if one.size.value is not None and (one is not rows.given or one.off or one.least)
+            if one.size.value is not None and (one is not rows.given or rows.everyone.off)
             for sentence in _case(one, rows, kind)
         )
         self.proven, self.cautions = tuple(_proven(rows, kind)), tuple(_cautions(rows, kind))
