@@ -463,15 +463,7 @@ def audit_parts(
     counted_rows = None
     if sum(surveys[i].n_rows if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted)
-        # as bits
-        rows = (
-            None
-            if kept is None
-            else {
-                i: np.packbits(np.isin(np.arange(surveys[i].n_rows), one))
-                for i, one in kept.items()
-            }
-        )
+        rows = None if kept is None else _bits(kept, surveys)
         shared = (columns, plan, rows, seed)
         counted_rows, good = added(over(count_part, shared, numbers=good, description="scoring"))
         # parts skipped during scoring must not be part of the searches either
@@ -482,6 +474,11 @@ def audit_parts(
     if person is not None and audit.certificate is not None:
         audit = replace(audit, certificate=replace(audit.certificate, one_row_each=True))
     return _sourced(audit, surveys, good, skipped, sample, columns)
+
+
+def _bits(rows: Mapping[int, Ints], surveys: Mapping[int, Survey]) -> RowBits:
+    """Return rows of each part as bits."""
+    return {i: np.packbits(np.isin(np.arange(surveys[i].n_rows), one)) for i, one in rows.items()}
 
 
 def _seed(random_state: RandomState) -> int:

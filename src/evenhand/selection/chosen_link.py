@@ -471,10 +471,11 @@ def _too_few_rows(wrapped: Wrapped, family: Link, target: Target, share: float |
         f" {in_full(mass)} of people on {n:,} rows"
     )
     early = f" people who entered early enough to be followed ({named('entered')}),"
+    early = early if wrapped.outcomes.entered is None else ""
     lost = (
         f"of {n:,} people who had the event or were lost, {count(n_lost, 'was', 'were')} lost"
         " before the horizon, and each of these may have the largest error; use"
-        f"{early * (wrapped.outcomes.entered is None)} an earlier horizon, larger groups or a"
+        f"{early} an earlier horizon, larger groups or a"
         " larger error"
     )
     # a group may contain all people who were lost, each with an error of 1/2

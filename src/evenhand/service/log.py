@@ -726,11 +726,7 @@ class Batches(Generic[T]):
         with self._changed:
             self._waiting[mine] = request
             try:
-                self._changed.wait_for(
-                    lambda: (
-                        mine.done() or (self._leader is None and next(iter(self._waiting)) is mine)
-                    )
-                )
+                self._changed.wait_for(lambda: mine.done() or self._is_next(mine))
             except BaseException:  # an interrupt by the user
                 self._waiting.pop(mine, None)
                 self._changed.notify_all()
@@ -765,6 +761,9 @@ class Batches(Generic[T]):
         else:
             for future, answer in zip(batch, answers, strict=True):
                 future.set_result(answer)
+
+    def _is_next(self, future: Future[Any]) -> bool:
+        return self._leader is None and next(iter(self._waiting)) is future
 
 
 # --- tables of a decision log in a database, and statements that read and write them
