@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from evenhand.calibration import given_forecast, mid_ranks, own_parts, rate_error
+from evenhand.calibration import NULL_VARIANCES, given_forecast, mid_ranks, own_parts, rate_error
 from evenhand.calibration.group_sums import (
     count_distribution,
     event_p_value,
@@ -180,13 +180,15 @@ def test_the_interval_holds_the_mean_distance(world, n):
     assert failed[2] <= most_failures(count, 0.05)
 
 
-@pytest.mark.parametrize("p", [(0.97, 0.02, 0.01), (0.2, 0.3, 0.5), (0.1, 0.8, 0.1)])
-def test_levels_are_means_over_the_cell_and_vary_as_stated(p):
+@pytest.mark.parametrize("p", [(0.97, 0.02, 0.01), (0.2, 0.3, 0.5), (0.04, 0.92, 0.04)])
+def test_positions_are_means_over_the_cell_and_vary_as_stated(p):
     ends = np.cumsum([0.0, *p])
     u = ends[:-1, None] + np.array(p)[:, None] * (np.arange(100_000) + 0.5) / 100_000
-    value, variance = positions_in(ends[:-1], ends[1:], u[:, 0])["level"]
-    np.testing.assert_allclose(value, u.mean(axis=1) - 0.5, atol=1e-9)
-    np.testing.assert_allclose(variance, 1 / 12 - u.var(axis=1), atol=1e-9)
+    for name, z in (("spread", np.abs(u - 0.5) - 0.25), ("level", u - 0.5)):
+        value, variance = positions_in(ends[:-1], ends[1:], u[:, 0])[name]
+        some = (np.array(p) > 0.9) | (name == "level")  # others are drawn
+        np.testing.assert_allclose((value - z.mean(axis=1))[some], 0, atol=1e-9)
+        np.testing.assert_allclose((variance + z.var(axis=1))[some], NULL_VARIANCES[name])
     # calibrated outcomes are in the cells with their probabilities
     assert (value @ p, value**2 @ p) == pytest.approx((0, variance @ p))
 
@@ -240,10 +242,8 @@ def test_weights_that_depend_on_outcomes_reject_as_seldom_as_stated(least, share
         chance = np.where(u > least, 1.0, share)
         kept = np.flatnonzero(rng.random(u.size) < chance)[:n]
         u, w = u[kept], 1 / chance[kept]
-        found = given_forecast(
-            positions_in(u, u, u), {"mean": rng.normal(size=u.size)}, 0.0, 0.05, w
-        )
-        weighted += found.p_value < 0.05
+        keys = {"mean": rng.normal(size=u.size)}
+        weighted += given_forecast(positions_in(u, u, u), keys, 0.0, 0.05, w).p_value < 0.05
         plain += given_forecast(positions_in(u, u, u), {}, 0.0, 0.05).p_value < 0.05
     assert plain == count
     assert weighted <= most_failures(count, 0.06)

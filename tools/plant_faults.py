@@ -392,8 +392,8 @@ FAULTS = (
     ),
     Fault(
         "a p-value from one tail",
-        "return float(min(1.0, 2 * min(tails) + 1e-13))",
-        "return float(min(1.0, min(tails) + 1e-13))",
+        "return min(1.0, 2 * min(tails) + 1e-13)",
+        "return min(1.0, min(tails) + 1e-13)",
         ("test_own_forecast.py", "test_event_tests.py"),
     ),
     Fault(
@@ -428,9 +428,21 @@ FAULTS = (
     ),
     Fault(
         "weighted tests with a centred variance",
-        "variance = max(float((values**2).sum()), least_variance)",
-        "variance = max(float(((values - values.mean()) ** 2).sum()), least_variance)",
+        "variance = max((values**2).sum(), np.sum(least))",
+        "variance = max(((values - values.mean()) ** 2).sum(), np.sum(least))",
         ("test_own_forecast.py",),
+    ),
+    Fault(
+        "the spread of PITs beside a frequent outcome at drawn positions",
+        "is_wide = high - low > WIDE",
+        "is_wide = high - low > 2",
+        ("test_own_forecast.py", "test_verdicts.py"),
+    ),
+    Fault(
+        "an interval of the bias of outcomes that are all alike",
+        "(varied * n >= LEAST_VARIED)",
+        "(varied * n >= 0)",
+        ("test_verdicts.py",),
     ),
     Fault(
         "tests of everyone without a correction for their number",

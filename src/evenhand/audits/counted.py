@@ -188,7 +188,7 @@ def count_rows(
     valued = GroupRows.of(cells, residual, deepcopy(random), rows.binary, plan.centre)
     sums = valued.totals([np.ones(y.size, dtype=np.bool_), *groups.values()])
     # in a block no outcome may have a cell
-    sums.setdefault("level variance", sums["n"] * NULL_VARIANCES["level"])
+    sums = {f"{name} variance": sums["n"] * one for name, one in NULL_VARIANCES.items()} | sums
     sums["histogram"] = bin_sums(cells, BARS, np.ones(y.size))
     is_hurdle = rows.kind is OutcomeKind.HURDLE
     base, positive = None if is_hurdle else _base_of(rows, plan), None

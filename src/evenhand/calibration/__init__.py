@@ -20,7 +20,7 @@ from evenhand.calibration.bands import (
     weighted_mean_band,
     weighted_share_band,
 )
-from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, divided
+from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, check_events, divided
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
 from evenhand.calibration.errors import (
     CURVE_LEVELS,
@@ -54,7 +54,6 @@ from evenhand.calibration.group_sums import (
     NULL_VARIANCES,
     GroupRows,
     GroupSums,
-    check_events,
     coverage_name,
     given_forecast,
     hall,

@@ -21,6 +21,7 @@ from evenhand._validate import (
     as_floats,
     bad_input,
     check_draws,
+    check_finite,
     check_probabilities,
     check_rows,
     check_weights,
@@ -65,6 +66,17 @@ class Events(NamedTuple):
     def joined(cls, parts: Sequence[Events]) -> Events:
         """Return the rows of several parts."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def check_events(probability: ArrayLike, event: ArrayLike) -> Pair:
+    """Check probabilities and events, one of each per person."""
+    values = as_floats("probability", probability)
+    means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
+    refuse_entry("probability", values, (values < 0) | (values > 1), "lie between 0 and 1")
+    occurred = check_rows("event", event, means.size)
+    remedy = "code the event as 1 and its absence as 0"
+    refuse_entry("event", occurred, (occurred != 0) & (occurred != 1), "be 0 or 1", remedy)
+    return means, occurred
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -14,19 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import (
-    Floats,
-    Ints,
-    Mask,
-    Pair,
-    as_floats,
-    check_finite,
-    check_rows,
-    refuse_entry,
-)
+from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration.bands import (
     ONLY_DIRECT,
     binomial_intervals,
@@ -35,7 +25,7 @@ from evenhand.calibration.bands import (
     last_within,
 )
 from evenhand.calibration.cells import Cells, Events, divided
-from evenhand.calibration.errors import calibration_error, covered, n_effective, over_draws
+from evenhand.calibration.errors import calibration_error, covered, middle_distances, n_effective
 from evenhand.draws import RandomState
 from evenhand.results import GivenForecast, plain, with_ends
 
@@ -171,11 +161,11 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
             return 1.0
         z = (c * (happened - probability)).sum() / deviation
         z -= (c**3 * variance * (1 - 2 * probability)).sum() / deviation**3 * (z**2 - 1) / 6
-        return float(two_sided(z))
+        return two_sided(z)
     least, mass = sum_distribution(probability, c)
-    at = round(float((c * happened).sum())) - least
+    at = round((c * happened).sum()) - least
     tails = mass[: at + 1].sum(), mass[at:].sum()
-    return float(min(1.0, 2 * min(tails) + 1e-13))
+    return min(1.0, 2 * min(tails) + 1e-13)
 
 
 def two_sided(z: Floats | float) -> Any:
@@ -233,17 +223,6 @@ def rank_parts(rank: Floats, k: int) -> Ints:
     return np.minimum((k * rank).astype(np.intp), k - 1)
 
 
-def check_events(probability: ArrayLike, event: ArrayLike) -> Pair:
-    """Check probabilities and events, one of each per person."""
-    values = as_floats("probability", probability)
-    means = check_finite("probability", over_draws(values))
-    refuse_entry("probability", values, (values < 0) | (values > 1), "lie between 0 and 1")
-    occurred = check_rows("event", event, means.size)
-    remedy = "code the event as 1 and its absence as 0"
-    refuse_entry("event", occurred, (occurred != 0) & (occurred != 1), "be 0 or 1", remedy)
-    return means, occurred
-
-
 # --- rows and their sums over groups
 
 COVERED = (0.8, 0.9)
@@ -264,6 +243,12 @@ LEAST_EVENTS = 50
 OTHER = 20.0
 """Factor by which the normal p-value of the second test must exceed the exact one of the first."""
 
+WIDE = 0.9
+"""Width of the cell of a frequent outcome, over which the spread is averaged."""
+
+LEAST_VARIED = 20
+"""Fewest rows, those of a frequent outcome by what their level varies, with a variance."""
+
 MOST_SHARE = 0.05
 """Largest share of one row in the variance of a weighted mean that has an interval."""
 
@@ -272,30 +257,33 @@ def positions_in(low: Floats, high: Floats, drawn: Floats) -> dict[str, Pair]:
     """Return level `u - 1/2` and spread `|u - 1/2| - 1/4` of PITs in cells, with variances, (n,).
 
     The level is the mean over positions in the cell: under uniform PITs it has mean 0 and the
-    variance 1/12 less the mean variance within the cells. The spread is that of the drawn position,
-    since its mean over a cell may hardly vary but in a few rows.
+    variance 1/12 less the mean variance within the cells. The spread is such a mean in cells of
+    nearly the whole range, those of a frequent outcome. In others it is that of the drawn position,
+    since its mean over a cell such as [0, 0.7] may hardly vary but in a few rows.
 
     Examples
     --------
     >>> positions_in(*np.array([[0.9, 0.0], [0.9, 0.5], [0.9, 0.2]]))["level"]
     (array([ 0.4 , -0.25]), array([0.08333333, 0.0625    ]))
     """
-    spread = np.abs(drawn - 0.5) - 0.25
+    level, mean = (low + high) / 2 - 0.5, middle_distances(low, high)
     left = NULL_VARIANCES["level"] - (high - low) ** 2 / 12
-    return {
-        "level": ((low + high) / 2 - 0.5, left),
-        "spread": (spread, np.full(spread.shape, NULL_VARIANCES["spread"])),
-    }
+    within = level**2 + (high - low) ** 2 / 12 - mean**2
+    is_wide = high - low > WIDE
+    spread = np.where(is_wide, mean, np.abs(drawn - 0.5)) - 0.25
+    return {"level": (level, left), "spread": (spread, NULL_VARIANCES["spread"] - is_wide * within)}
 
 
-def known_variances(left: Floats) -> Floats:
-    """Return what levels vary by at least, by row: `left` if few have another outcome than most.
+def known_variances(positions: Mapping[str, Pair], some: Any) -> dict[str, Floats]:
+    """Return what `positions_in` cells vary by at least, by row, if few have another outcome.
 
-    Their levels hardly vary then, and would make the weighted mean look certain. With more the
-    empirical variance is right for weights that depend on the outcome.
+    They hardly vary then, and would make the weighted mean look certain. With more the empirical
+    variance is right for weights that depend on the outcome.
     """
-    n_others = (left >= NULL_VARIANCES["level"] * 3 / 4).sum()  # cells of width 1/2 at most
-    return left if n_others < min(LEAST_EVENTS, left.size) else np.zeros(left.size)
+    left = {name: variance[some] for name, (_, variance) in positions.items()}
+    is_other = left["level"] >= NULL_VARIANCES["level"] * 3 / 4  # cells of width 1/2 at most
+    is_few = is_other.sum() < min(LEAST_EVENTS, is_other.size)
+    return {name: is_few * one for name, one in left.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +324,7 @@ class GroupRows:
         chosen = cells.one_draw_each(random_state)
         residual = residual if events is None else events[0] - events[1]
         if centre is None and residual is not None:
-            centre = float(np.average(residual, weights=cells.weights))
+            centre = np.average(residual, weights=cells.weights)
         return cls(cells, chosen, residual, events, centre or 0.0)
 
     @cached_property
@@ -349,8 +337,8 @@ class GroupRows:
     def values(self) -> dict[str, Floats]:
         """Values of the rows by name, each of shape (n,).
 
-        They are 1, level and spread, of cells that are not points the variance of the level, for
-        each nominal level the share of draws whose interval covers the outcome, for 0/1 outcomes
+        They are 1, level and spread, of cells that are not points with their variances, for each
+        nominal level the share of draws whose interval covers the outcome, for 0/1 outcomes
         `EVENT_NAMES`, and the first three powers of the residual. With weights `w` all but the
         first are multiplied by `w`, and there are also products of shares with `w^2`, and `w^2` and
         `w` themselves.
@@ -360,7 +348,7 @@ class GroupRows:
         found = {"n": np.ones(self.cells.n_samples)}
         found |= {name: times * value for name, (value, _) in self.positions.items()}
         if not self.cells.are_points:
-            found["level variance"] = times * self.positions["level"][1]
+            found |= {f"{name} variance": times * one for name, (_, one) in self.positions.items()}
         if self.events is not None:
             found |= dict(zip(EVENT_NAMES, event_values(self.events) * times, strict=True))
         else:
@@ -497,7 +485,7 @@ class GroupSums:
         """Levels whose coverage is summed; 0/1 outcomes have no intervals."""
         return () if self.has_events else COVERED
 
-    def of_rows(self, i: int) -> tuple[GroupRows, Mask | Ints]:
+    def of_rows(self, i: Any) -> tuple[GroupRows, Mask | Ints]:
         """Return all rows, and which of them are those of a group."""
         assert self.rows is not None
         assert self.members is not None
@@ -519,9 +507,9 @@ class GroupSums:
 
         Both are standardized by their variances under uniform PITs. Sums over points are sums of
         uniform variables, whose tails beyond two standard errors are lighter than the normal tails
-        that are used. The variance of levels of cells is estimated by the widths of the cells: with
-        few outcomes beside a frequent one the estimate grows with their number, as the skewness of
-        the number asks for.
+        that are used. Variances between cells are estimated by the widths of the cells: with few
+        outcomes beside a frequent one the estimate grows with their number, as the skewness of the
+        number asks for.
 
         For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
         tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities
@@ -594,22 +582,22 @@ class GroupSums:
 
 
 def weighted_p_value(
-    values: Floats, n_effective: float, least_variance: float = 0.0
+    values: Floats, n_effective: float, least: Floats | float = 0.0
 ) -> tuple[float, float, float]:
     """Return the two-sided p-value of a sum of mean 0, its studentized value and its deviation.
 
-    The variance is the sum of squares, uncentred as the null mean is known, and at least
-    `least_variance`; the value is the one of the studentized sum and of Hall's transformation of it
-    that is nearer to 0, with Student tails.
+    The variance is the sum of squares, uncentred as the null mean is known, and at least that of
+    the `least` variances; the value is the one of the studentized sum and of Hall's transformation
+    of it that is nearer to 0, with Student tails.
     """
-    variance = max(float((values**2).sum()), least_variance)
+    variance = max((values**2).sum(), np.sum(least))
     if not variance > 0:
         return 1.0, 0.0, 0.0
-    t = float(values.sum()) / variance**0.5
-    skewness = float(np.clip((values**3).sum() / variance**1.5, -1.0, 1.0))
+    t = values.sum() / variance**0.5
+    skewness = np.clip((values**3).sum() / variance**1.5, -1.0, 1.0)
     other = hall(t, skewness)
-    z = float(np.sign(t)) * min(abs(t), abs(other)) if t * other > 0 else 0.0
-    return float(2 * special.stdtr(n_effective - 1, -abs(z))), z, variance**0.5
+    z = np.sign(t) * min(abs(t), abs(other)) if t * other > 0 else 0.0
+    return 2 * special.stdtr(n_effective - 1, -abs(z)), z, variance**0.5
 
 
 def hall(t: float, k: float) -> float:
@@ -666,7 +654,7 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     is_open |= is_rare & (p_value < max(RARE_MAYBE, MAYBE / max(len(sums), 1)))
     is_open |= sums["impossible"] > 0
     for i in np.flatnonzero(is_open):
-        _, some = sums.of_rows(int(i))
+        _, some = sums.of_rows(i)
         y, p = happened[some], probability[some]
         weights = [None, trend_weights(p)]
         # the smaller normal p-value first: the other one seldom matters
@@ -701,20 +689,21 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
     """Return the tests of Horvitz and Thompson sums."""
     found = np.full((3, len(sums)), np.nan)
     for i in np.flatnonzero(sums.n_effective >= LEAST_EFFECTIVE):
-        rows, some = sums.of_rows(int(i))
-        w, n = rows.values["w"][some], float(sums.n_effective[i])
+        rows, some = sums.of_rows(i)
+        w, n = rows.values["w"][some], sums.n_effective[i]
         if rows.events is not None:
             y, p = (values[some] for values in rows.events)
             c = -trend_weights(p, w)
             known = least_variances(y, p, w)
-            level = weighted_p_value(w * (y - p), n, float(known.sum()))
-            spread = weighted_p_value(w * c * (y - p), n, float((c**2 * known).sum()))
+            level = weighted_p_value(w * (y - p), n, known)
+            spread = weighted_p_value(w * c * (y - p), n, c**2 * known)
             if (np.abs(y - p) == 1).any():
                 level = 0.0, *level[1:]
         else:
-            known = w**2 * known_variances(rows.positions["level"][1][some])
-            level = weighted_p_value(rows.values["level"][some], n, float(known.sum()))
-            spread = weighted_p_value(rows.values["spread"][some], n)
+            level, spread = (
+                weighted_p_value(rows.values[name][some], n, w**2 * one)
+                for name, one in known_variances(rows.positions, some).items()
+            )
         found[:, i] = level[1], spread[1], min(2 * min(level[0], spread[0]), 1.0)
     return GroupTests(*found)
 
@@ -797,8 +786,11 @@ def bias_intervals(sums: GroupSums, tail: float) -> Pair:
     squares, skewness = (_weighted_moments if sums.is_weighted else _moments)(sums)
     n = sums.n_effective
     with np.errstate(divide="ignore", invalid="ignore"):
-        # one row has no variance estimate: the interval is unknown, not of width 0
-        scale = np.where(n >= 2, n / (n - 1), np.nan)
+        # one row, or outcomes that are all alike, have no variance estimate: the interval is
+        # unknown, not of width 0
+        varied = sums.variance("level") * 12
+        is_known = sums.has_events | (varied > 0.9) | (varied * n >= LEAST_VARIED)
+        scale = np.where(is_known & (n >= 2), n / (n - 1), np.nan)
         error = np.sqrt(squares * scale) / sums.weight
         t = np.asarray(-special.stdtrit(np.maximum(n - 1, 1), tail), dtype=np.float64)
     low = sums.bias - np.maximum(t, _unskewed(t, skewness)) * error
@@ -827,8 +819,8 @@ def _weighted_moments(sums: GroupSums) -> Pair:
         rows, some = sums.of_rows(i)
         assert rows.residual is not None
         values = rows.values["w"][some] * (rows.residual[some] - mean)
-        total = float((values**2).sum())
-        is_known = float(np.abs(values).max() ** 2) <= MOST_SHARE * total
+        total = (values**2).sum()
+        is_known = np.abs(values).max() ** 2 <= MOST_SHARE * total
         squares[i] = total if is_known else np.nan
         skewness[i] = np.clip((values**3).sum() / total**1.5, -1.0, 1.0) if total > 0 else 0.0
     return squares, skewness
@@ -1020,11 +1012,11 @@ def rate_error(
     excess, variance = event - probability, probability * (1 - probability)
     measured = float(np.abs(np.bincount(parts, w * excess)).sum()) / n
     spread = np.sqrt(np.bincount(parts, w**2 * variance)).sum()
-    chance = float(np.sqrt(2 / np.pi) * spread) / n
+    chance = math.sqrt(2 / np.pi) * spread / n
     bend = np.where(np.abs(rank - 0.5) < 0.25, -1.0, 1.0)
     signs = {"level": np.ones(n), "half": np.where(rank < 0.5, -1.0, 1.0), "bend": bend}
     trend = trend_weights(probability, w)
-    slope = trend / max(int(np.abs(trend).max()), 1)
+    slope = trend / max(np.abs(trend).max(), 1)
     if weights is None:
         # where the sign is negative, the absence of the event is the event (verdict: 1)
         flipped = (np.where(bend > 0, one, 1 - one) for one in (event, probability))
@@ -1038,22 +1030,22 @@ def rate_error(
         )
         z = -float(special.ndtri(share / 8))
         lows = [_least_rate(event, probability, sign, share / 8) for sign in signs.values()]
-        x = abs(float((slope * excess).mean()))
-        lows.append(float(least_root(x, float((slope**2 * variance).mean()), n, z, 1.0)))
+        x = abs((slope * excess).mean())
+        lows.append(float(least_root(x, (slope**2 * variance).mean(), n, z, 1.0)))
     else:
         known = least_variances(event, probability, w)
         t, z = (-float(special.stdtrit(size - 1, share / tails)) for tails in (2, 8))
         found, lows = {}, []
         for name, c in (signs | {"trend": slope}).items():
-            values, least = w * c * excess, float((c**2 * known).sum())
-            found[name], _, deviation = weighted_p_value(values, size, least)
-            lows.append((abs(float(values.sum())) - z * deviation) / n)
+            values = w * c * excess
+            found[name], _, deviation = weighted_p_value(values, size, c**2 * known)
+            lows.append((abs(values.sum()) - z * deviation) / n)
         tests = {name: found[name] for name in ("level", "trend", "bend")}
         if (np.abs(excess) == 1).any():
             tests["level"] = 0.0
-        high = measured + float(t * np.sqrt((w**2 * excess**2).sum())) / n
+        high = measured + t * math.sqrt((w**2 * excess**2).sum()) / n
     low = max(0.0, *lows) if len(tests) * min(tests.values()) < share else 0.0
-    estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
+    estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs((w * excess).mean()), low)
     high = min(high, 1.0)
     sizes = {"error": estimate, "low": low, "high": high, "measured": measured, "chance": chance}
     complete = k == MOST_PARTS or n_bins == np.unique(probability).size
@@ -1081,22 +1073,21 @@ def given_forecast(
     trends = {f"trend of {name}": 2 * mid_ranks(key, weights) - 1 for name, key in keys.items()}
     n_tests = 2 + 2 * len(trends)
     tail = share / (2 * n_tests)
-    z, t = -float(special.ndtri(tail)), -float(special.stdtrit(size - 1, tail))
-    # spreads are those of points
-    floors = {"level": known_variances(positions["level"][1]), "spread": np.zeros(n)}
+    z, t = -special.ndtri(tail), -special.stdtrit(size - 1, tail)
+    floors = known_variances(positions, slice(None))
     tests: dict[str, float] = {}
     sizes, roots = [], [0.0]
     for name, c in {"": np.ones(n), **trends}.items():
         for kind, (value, variance) in positions.items():
             label = kind if not name else name if kind == "level" else f"{name}, spread"
             part = w * c * value
-            sizes.append(abs(float(part.sum())) / n)
+            sizes.append(abs(part.sum()) / n)
             if weights is None:
-                left = float((c**2 * variance).mean())
-                tests[label] = float(two_sided(part.sum() / (n * left) ** 0.5)) if left else 1.0
+                left = (c**2 * variance).mean()
+                tests[label] = two_sided(part.sum() / (n * left) ** 0.5) if left else 1.0
                 roots.append(float(least_root(sizes[-1], left, n, z, VARIANCE_SLOPES[kind])))
             else:
-                least = float(((w * c) ** 2 * floors[kind]).sum())
+                least = (w * c) ** 2 * floors[kind]
                 tests[label], _, deviation = weighted_p_value(part, size, least)
                 roots.append(sizes[-1] - t * deviation / n)
     k = n_parts(size)
@@ -1124,7 +1115,7 @@ def largest_signed_mean(event: Floats, probability: Floats) -> float:
         value = sign * sums
         for change in (-sign, sign):
             value = np.maximum.accumulate(value - change * sums) + change * sums
-        best = max(best, float(value[-1]))
+        best = max(best, value[-1])
     return best / event.size
 
 
@@ -1149,7 +1140,7 @@ def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -
     """Return a lower end of the mean difference from one pattern of signs, by Clopper-Pearson."""
     y, p = (np.where(sign > 0, values, 1 - values) for values in (event, probability))
     low, high = map(float, rate_intervals(y.sum(), y.size, tail))
-    mean = float(p.mean())
+    mean = p.mean()
     return max(low - mean, mean - high, 0.0)
 
 
