@@ -3,8 +3,7 @@
 A test that simulates data sets and counts failures is marked `statistics` and takes its number of
 data sets from `repeats`. `make test` runs it with one in 24, `make test-statistics` with all. Its
 limit is the exact binomial quantile of `most_failures` for the number that was run, so its
-false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run detects gross faults
-alone.
+false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run detects gross faults.
 """
 
 import os

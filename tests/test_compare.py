@@ -149,6 +149,11 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test():
     for n in (49, 50):
         few = paired_change(*sides, np.ones(80), np.arange(80) < n, 1, 0.95)
         assert np.isfinite([few.low, few.high]).all() == (n >= 50)
+    # of errors too; unknown if fewer than 20 rows differ, and 0 if none does
+    for n, k in ((0, 1), (19, 1), (20, 1), (0, 2), (19, 2), (20, 2)):
+        both = [Profile(1 + first + np.tile(np.c_[:80] < m, k), np.zeros(k)) for m in (0, n)]
+        few = paired_change(*both, np.ones(80), mask | True, 1, 0.95)
+        assert (few.low < few.high, np.isnan(few.low)) == (n == 20, n == 19)
 
 
 SCENARIOS = {
@@ -177,15 +182,13 @@ def test_paired_intervals_contain_all_true_changes_jointly(scenario, correlation
     error = [np.abs(cdf(kind, EDGES) - EDGES).mean() for kind in (first, second)]
     covered = [np.diff(cdf(kind, np.array([0.1, 0.9])))[0] for kind in (first, second)]
     truth = error[1] - error[0], covered[1] - covered[0]
-    n_sets = repeats(SETS)
-    missed = np.zeros(2, dtype=int)
+    n_sets, missed = repeats(SETS), np.zeros(2, dtype=int)
     for _ in range(n_sets):
         z, other = random.normal(size=(2, ONES.size))
         other = correlation * z + np.sqrt(1 - correlation**2) * other
         pits = [stats.norm.cdf(k[0] + k[1] * one) for k, one in ((first, z), (second, other))]
         errors = [Profile((pit[:, None] <= EDGES).astype(float), EDGES) for pit in pits]
-        inside = ((np.abs(pit - 0.5) <= 0.4).astype(float)[:, None] for pit in pits)
-        shares = [Profile(one, is_share=True) for one in inside]
+        shares = [Profile((np.abs(pit - 0.5) <= 0.4)[:, None] * 1.0, is_share=True) for pit in pits]
         for i, sides in enumerate((errors, shares)):
             found = [paired_change(*sides, ONES, mask, GROUPS, 0.95) for mask in MASKS]
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is
 
 COMMANDS = vars(typer.main.get_command(app))["commands"]
 
-
 SHELL_RUNS = ("tutorial", "evidence")
 """Pages whose shell lines are run, each with the exit code that its comment names."""
 

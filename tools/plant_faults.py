@@ -51,6 +51,12 @@ class Fault:
 
 FAULTS = (
     Fault(
+        "intervals of changes in a handful of rows",
+        "return 0 < differs.sum() < LEAST_VARIED",
+        "return False and bool(differs.any())",
+        ("test_compare.py",),
+    ),
+    Fault(
         "mean positions in cells that vary like drawn ones",
         'left = NULL_VARIANCES["level"] - (high - low) ** 2 / 12',
         'left = NULL_VARIANCES["level"] + 0 * low',

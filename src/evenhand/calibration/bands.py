@@ -566,6 +566,9 @@ CERTAIN = 3.0
 LEAST_ROWS = 50
 """Effective rows below which a change has no interval: it is asymptotic."""
 
+LEAST_VARIED = 20
+"""Fewest rows, of those that differ from most others in a frequent value, with a variance."""
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -628,8 +631,11 @@ def _mean_ends(values: Floats, share: Floats, tail: float, *, is_share: bool = F
     """Return the ends of the t-interval of a mean.
 
     Changes of a share, between -1 and 1, get pseudo-rows with changes of 1 and -1, as in the
-    intervals of Bonett and Price (2012): a share that changes in no row has an interval.
+    intervals of Bonett and Price (2012): a share that changes in no row has an interval. Others
+    have none if few rows change.
     """
+    if not is_share and has_few(values != 0):
+        return np.full(2, np.nan)
     mean, variance, n = weighted_mean(values, share)
     t = -float(stdtrit(n - 1, tail))
     if is_share:
@@ -654,7 +660,15 @@ def _change_of_means(
     variance = max(float(((v - u) ** 2).sum()) for u in influences for v in others)
     half = -float(stdtrit(n_effective(share) - 1, tail)) * float(np.sqrt(variance))
     change = after - before
+    # between equal profiles influence functions differ by the change alone
+    if has_few(np.abs(others[0] - influences[0] + share * change) > 1e-9 * share):
+        half = np.nan
     return change, change - half - other_bias, change + half + bias
+
+
+def has_few(differs: Mask) -> bool:
+    """Return whether so few rows differ, though some do, that their variance is not known."""
+    return 0 < differs.sum() < LEAST_VARIED
 
 
 def _side(profile: Profile, mask: Mask, share: Floats) -> tuple[float, Pair, float]:

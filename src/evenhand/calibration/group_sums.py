@@ -18,6 +18,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration.bands import (
+    LEAST_VARIED,
     ONLY_DIRECT,
     binomial_intervals,
     by_transform,
@@ -245,9 +246,6 @@ OTHER = 20.0
 
 WIDE = 0.9
 """Width of the cell of a frequent outcome, over which the spread is averaged."""
-
-LEAST_VARIED = 20
-"""Fewest rows, those of a frequent outcome by what their level varies, with a variance."""
 
 MOST_SHARE = 0.05
 """Largest share of one row in the variance of a weighted mean that has an interval."""
