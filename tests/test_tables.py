@@ -117,22 +117,24 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(t
 
 
 @pytest.mark.parametrize(
-    ("values", "facts"),
+    ("x", "end"),
     [
-        (["1", "n/a", "?"], r"^t\.csv: column 'x', row 3 .*number.* '\?'"),
-        (["1", "n/a", "2"], r"^t\.csv: column 'x' .*1 missing.*row 2"),
-        ([1.0, np.nan, np.nan], r"^t\.csv: column 'x' .*2 missing.*row 2"),
-        (pd.array([None, 1], dtype="Int64"), "1 missing.*row 1"),
-        ([1.0, 2.0, -np.inf], r"^t\.csv: column 'x', row 3 must lie between .* got -inf"),
-        (pd.to_datetime(["2020"]), r"^t\.csv: column 'x', row 1 .*number.*2020.* as dates to days"),
-        (["no", "yes", "NA"], "row 1 .*number.* 'no'; code the event as 1 and the other value as"),
-        (["892,75", "0,5"], r"row 1 .*number.*; write numbers with a decimal point"),
-        (["48%", "5.5"], r"row 1 .*number.*; write percentages as fractions"),
-        (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
+        (["1", "n/a", "?"], r", row 3 .*number.* '\?'"),
+        (["1", "n/a", "2"], " .*1 missing.*row 2"),
+        ([1.0, np.nan, np.nan], " .*2 missing.*row 2"),
+        (pd.array([None, 1], dtype="Int64"), ".*1 missing.*row 1"),
+        ([1.0, 2.0, -np.inf], ", row 3 must lie between .* got -inf"),
+        (pd.to_datetime(["2020-01-01"]), ", row 1 .*number.*2020.*such as dates to days"),
+        (["n", "y", "NA"], ", row 1 .*number.* 'n'; code the event as 1 and the other value as"),
+        (["892,75", "0,5"], ", row 1 .*number.*; write numbers with a decimal point"),
+        (["48%", "5.5"], ", row 1 .*number.*; write percentages as fractions"),
+        (["1", "a\nb" + "c" * 100], r", row 2 .*number.* 'a\\nbccc"),
     ],
 )
-def test_number_column_names_the_row_and_the_value(values, facts):
-    refused(facts, number_column, pd.DataFrame({"x": values}), "x", source="t.csv")
+def test_number_column_names_the_row_and_the_value(x, end):
+    refused(
+        rf"^t\.csv: column 'x'{end}", number_column, pd.DataFrame({"x": x}), "x", source="t.csv"
+    )
 
 
 @pytest.mark.parametrize(

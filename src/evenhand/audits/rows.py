@@ -261,9 +261,11 @@ class HeldOut:
         These are text columns with a different value in every row.
         """
         features = self.searched
+        if features is None:
+            return features, []
         named = [
             name
-            for name, values in ({} if features is None else features).items()
+            for name, values in features.items()
             if column_kind(values) not in ORDERED and values.nunique() == len(features)
         ]
         if not named or len(named) == features.shape[1]:

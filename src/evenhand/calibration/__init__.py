@@ -20,7 +20,16 @@ from evenhand.calibration.bands import (
     weighted_mean_band,
     weighted_share_band,
 )
-from evenhand.calibration.cells import Cells, Events, Pit, Reading, as_cells, check_events, divided
+from evenhand.calibration.cells import (
+    Cells,
+    Events,
+    Pit,
+    Reading,
+    as_cells,
+    check_events,
+    divided,
+    over_draws,
+)
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, count_pits, total
 from evenhand.calibration.errors import (
     CURVE_LEVELS,
@@ -40,7 +49,6 @@ from evenhand.calibration.errors import (
     mean_sizes,
     middle_distances,
     n_effective,
-    over_draws,
     pathwise_errors,
     pit_histogram,
     quantile_distance,

@@ -634,7 +634,7 @@ def _mean_ends(values: Floats, share: Floats, tail: float, *, is_share: bool = F
     intervals of Bonett and Price (2012): a share that changes in no row has an interval. Others
     have none if few rows change.
     """
-    if not is_share and has_few(values != 0):
+    if not is_share and _has_few(values != 0):
         return np.full(2, np.nan)
     mean, variance, n = weighted_mean(values, share)
     t = -float(stdtrit(n - 1, tail))
@@ -661,12 +661,12 @@ def _change_of_means(
     half = -float(stdtrit(n_effective(share) - 1, tail)) * float(np.sqrt(variance))
     change = after - before
     # between equal profiles influence functions differ by the change alone
-    if has_few(np.abs(others[0] - influences[0] + share * change) > 1e-9 * share):
+    if _has_few(np.abs(others[0] - influences[0] + share * change) > 1e-9 * share):
         half = np.nan
     return change, change - half - other_bias, change + half + bias
 
 
-def has_few(differs: Mask) -> bool:
+def _has_few(differs: Mask) -> bool:
     """Return whether so few rows differ, though some do, that their variance is not known."""
     return 0 < differs.sum() < LEAST_VARIED
 

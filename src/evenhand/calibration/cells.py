@@ -71,7 +71,7 @@ class Events(NamedTuple):
 def check_events(probability: ArrayLike, event: ArrayLike) -> Pair:
     """Check probabilities and events, one of each per person."""
     values = as_floats("probability", probability)
-    means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
+    means = check_finite("probability", over_draws(values))
     refuse_entry("probability", values, (values < 0) | (values > 1), "lie between 0 and 1")
     occurred = check_rows("event", event, means.size)
     remedy = "code the event as 1 and its absence as 0"
@@ -421,6 +421,11 @@ def as_cells(
 def divided(value: NDArray[Any] | float, by: NDArray[Any]) -> Floats:
     """Return the ratio; 0 where the denominator is not positive."""
     return np.divide(value, by, out=np.zeros(np.broadcast(value, by).shape), where=by > 0)
+
+
+def over_draws(values: Floats) -> Floats:
+    """Return the mean of each person's values over draws, (n, m) -> (n,); (n,) as they are."""
+    return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)
 
 
 def _matrix(pit: ArrayLike) -> Floats:

@@ -377,11 +377,6 @@ def n_effective(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def over_draws(values: Floats) -> Floats:
-    """Return the mean of each person's values over draws, (n, m) -> (n,); (n,) as they are."""
-    return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)
-
-
 # --- histogram of PITs with a simultaneous band for calibrated forecasts
 
 HISTOGRAM_CONFIDENCE = 0.95

@@ -1072,7 +1072,7 @@ def given_forecast(
     n_tests = 2 + 2 * len(trends)
     tail = share / (2 * n_tests)
     z, t = -special.ndtri(tail), -special.stdtrit(size - 1, tail)
-    floors = known_variances(positions, slice(None))
+    floors = {} if weights is None else known_variances(positions, slice(None))
     tests: dict[str, float] = {}
     sizes, roots = [], [0.0]
     for name, c in {"": np.ones(n), **trends}.items():

@@ -470,13 +470,13 @@ def _too_few_rows(wrapped: Wrapped, family: Link, target: Target, share: float |
         f"a group error of at most {points_in_full(most)} points cannot be certified for groups of"
         f" {in_full(mass)} of people on {n:,} rows"
     )
-    early = f" people who entered early enough to be followed ({named('entered')}),"
-    early = early if wrapped.outcomes.entered is None else ""
+    early = ""
+    if wrapped.outcomes.entered is None:
+        early = f" people who entered early enough to be followed ({named('entered')}),"
     lost = (
         f"of {n:,} people who had the event or were lost, {count(n_lost, 'was', 'were')} lost"
-        " before the horizon, and each of these may have the largest error; use"
-        f"{early} an earlier horizon, larger groups or a"
-        " larger error"
+        f" before the horizon, and each of these may have the largest error; use{early} an earlier"
+        " horizon, larger groups or a larger error"
     )
     # a group may contain all people who were lost, each with an error of 1/2
     if n_lost / (2 * n * mass) >= most:
